@@ -1,0 +1,76 @@
+// The encoder: packed weights and the forward pass.
+#ifndef POZOR_ENGINE_ENCODER_H_
+#define POZOR_ENGINE_ENCODER_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "engine/batch.h"
+#include "engine/spec.h"
+#include "engine/weights.h"
+#include "kernels/types.h"
+#include "pozor/status.h"
+
+namespace pozor {
+
+class Workspace;  // engine/memory.h
+
+// A block of attention rows of one text and head: weights[i * stride + j] is what query
+// query_begin + i gives to key j.
+struct AttentionBlock {
+  size_t layer, head, text;
+  size_t query_begin;
+  MatView<const float> weights;  // [queries of the block, keys of the text]
+};
+
+// Optional listeners. The fast path does the same work with or without them; attention rows are
+// recomputed from Q and K block by block, so that layers x heads x tokens^2 is never held.
+struct Sinks {
+  // Rows after embedding (layer 0) and after each layer (1 .. layers); the last ones have gone
+  // through the final norm, if there is one. [tokens, hidden]
+  std::function<void(size_t layer, MatView<const float> hidden)> hidden_states;
+  std::function<bool(size_t layer, size_t head)> wants_attention;
+  std::function<void(const AttentionBlock&)> attention;
+};
+
+struct EncoderOptions {
+  bool huge_pages = true;
+};
+
+class Encoder {
+ public:
+  // Reads, checks and packs every parameter that `spec` names; source pages are released as they
+  // have been packed. Tensors that stay in their file (embedding tables) keep the source alive.
+  static Result<std::unique_ptr<Encoder>> Create(EncoderSpec spec, WeightReader& weights,
+                                                 const EncoderOptions& options = {});
+  ~Encoder();
+
+  const EncoderSpec& spec() const;
+  size_t weight_bytes() const;  // packed weights and tables, anonymous memory
+
+  // Tokens of one text that the position table admits; SIZE_MAX without a table.
+  size_t max_tokens() const;
+
+  // The whole encoder on the calling thread. The result [tokens, hidden] lies in `workspace` and is
+  // valid until its next use. Ids, types and lengths must be in range (CheckBatch).
+  MatView<const float> Forward(const RaggedBatch& batch, Workspace& workspace,
+                               const Sinks& sinks = {}) const;
+
+  // Ids below the vocabulary size, types below type_count, lengths within max_tokens().
+  Status CheckBatch(const RaggedBatch& batch) const;
+
+  // Bytes that Forward takes from a workspace for a batch of this many tokens.
+  size_t WorkspaceBytes(size_t tokens, size_t longest_text) const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  explicit Encoder(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pozor
+
+#endif  // POZOR_ENGINE_ENCODER_H_

@@ -1,0 +1,99 @@
+// An encoder as data: what it computes and where its parameters stand in a weight file.
+//
+// An architecture (models/architectures) fills this in from a config; the engine's one forward
+// function reads it. New behaviour is one more enum value here, with its own test.
+#ifndef POZOR_ENGINE_SPEC_H_
+#define POZOR_ENGINE_SPEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/activation.h"
+#include "kernels/attention.h"
+
+namespace pozor {
+
+enum class NormKind : uint8_t { kLayerNorm, kRmsNorm };
+
+// kPost: h = norm(h + f(h));  kPre: h = h + f(norm(h)).
+enum class NormPlace : uint8_t { kPost, kPre };
+
+enum class PositionKind : uint8_t {
+  kNone,
+  kLearned,                // a table in the weight file
+  kSinusoidalInterleaved,  // sin on even columns, cos on odd ones (Vaswani et al. 2017)
+  kSinusoidalHalves,       // sin in the first half of the columns, cos in the second
+};
+
+// A parameter in the weight file; an empty name says that the model has none.
+struct TensorRef {
+  std::string name;
+  // A part of a fused tensor: rows [row_begin, row_begin + row_count) of its outputs; 0: all.
+  size_t row_begin = 0;
+  size_t row_count = 0;
+  size_t fused_rows = 0;  // outputs of the whole fused tensor; 0: not fused
+
+  bool present() const { return !name.empty(); }
+};
+
+// y = x W^T + b
+struct LinearRef {
+  TensorRef weight;  // [out, in], or [in, out] if transposed
+  TensorRef bias;    // [out], or absent
+  bool transposed = false;
+};
+
+struct NormRef {
+  TensorRef gamma;  // [cols]
+  TensorRef beta;   // [cols], or absent
+};
+
+struct EmbeddingSpec {
+  TensorRef word;        // [vocab, size]
+  TensorRef position;    // [max_positions, size], kLearned only
+  TensorRef type;        // [types, size], or absent
+  NormRef norm;          // or absent
+  LinearRef projection;  // size -> hidden after the norm, or absent
+  PositionKind position_kind = PositionKind::kLearned;
+  float word_scale = 1.0f;
+  size_t vocab_size = 0;
+  size_t size = 0;  // columns of the tables; hidden unless there is a projection
+  size_t max_positions = 0;
+  size_t type_count = 0;
+  // Positions count from `position_offset`. With position_skips_id >= 0 (the RoBERTa family) tokens
+  // of that id take position `position_skips_id` itself and do not advance the count.
+  size_t position_offset = 0;
+  int position_skips_id = -1;
+};
+
+struct LayerSpec {
+  LinearRef query, key, value, attention_output;
+  NormRef attention_norm;  // post: after the residual sum; pre: before the projections
+  LinearRef ffn_up;        // hidden -> intermediate
+  LinearRef ffn_gate;  // gated feed-forward: down(act(gate(x)) * up(x)); absent: down(act(up(x)))
+  LinearRef ffn_down;  // intermediate -> hidden
+  NormRef ffn_norm;
+  size_t window = kNoWindow;
+};
+
+struct EncoderSpec {
+  std::string architecture;  // for messages and info: "bert"
+  size_t hidden = 0;
+  size_t heads = 0;
+  size_t head_dim = 0;
+  size_t intermediate = 0;
+  float norm_epsilon = 1e-12f;
+  NormKind norm_kind = NormKind::kLayerNorm;
+  NormPlace norm_place = NormPlace::kPost;
+  Activation activation = Activation::kGelu;
+  bool causal = false;
+  EmbeddingSpec embeddings;
+  std::vector<LayerSpec> layers;
+  NormRef final_norm;  // or absent
+};
+
+}  // namespace pozor
+
+#endif  // POZOR_ENGINE_SPEC_H_

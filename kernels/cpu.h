@@ -1,0 +1,68 @@
+// Which instruction-set tiers this CPU can run, and the cap a user may set on them.
+//
+// Tiers of one vendor family are ordered: a tier may use everything that the tiers before it use.
+// The cap is process-wide and chosen before the first kernel runs (or between runs in tests).
+#ifndef POZOR_KERNELS_CPU_H_
+#define POZOR_KERNELS_CPU_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pozor {
+
+enum class CpuTier : uint8_t {
+  // x86-64
+  kSse4,        // baseline, no fused multiply-add: agrees with the others within 2e-5 only
+  kAvx2,        // AVX2 + FMA
+  kAvxVnni,     // AVX2 + AVX-VNNI
+  kAvx512,      // F, VL, DQ, BW, CD
+  kAvx512Vnni,  // + AVX512-VNNI
+  kZen4,        // + AVX512-BF16 on AMD
+  kAmx,         // + AMX int8 and bf16 (tile state granted by the kernel)
+  // AArch64
+  kNeon,
+  kDotprod,
+  kI8mm,
+  kSve,
+};
+
+// Lower-case name as in POZOR_CPU and --cpu: "sse4", "avx2", "avx-vnni", "avx512", ...
+std::string_view CpuTierName(CpuTier tier);
+
+// False if `name` is not one of the closed list.
+bool ParseCpuTier(std::string_view name, CpuTier* tier);
+
+// Every name of the list, for messages.
+std::string CpuTierNames();
+
+// Tiers that this machine (CPU and OS) can run, lowest first. Never empty.
+std::vector<CpuTier> SupportedCpuTiers();
+
+// Best supported tier that the cap admits.
+CpuTier ActiveCpuTier();
+
+// Caps kernels at `tier` from now on; false, and nothing changed, if this machine cannot run it.
+bool SetCpuTierCap(CpuTier tier);
+
+// Removes the cap.
+void ClearCpuTierCap();
+
+// Reads POZOR_CPU. Empty string: applied, or not set. Otherwise one sentence that names the bad
+// value and the admissible ones.
+std::string ApplyCpuTierFromEnvironment();
+
+// Sentence for `pozor info`: why this tier is the active one.
+std::string ActiveCpuTierReason();
+
+// True if the active tier computes with fused multiply-add, so that its bits equal those of every
+// other tier with it.
+bool ActiveTierIsFused();
+
+// Marketing name of the CPU as the machine reports it, or "unknown".
+std::string CpuModelName();
+
+}  // namespace pozor
+
+#endif  // POZOR_KERNELS_CPU_H_

@@ -1,0 +1,56 @@
+// Packed weight layouts. K runs down a panel of 16 columns, in groups of 1 (f32), 2 (bf16) or
+// 4 (int8): [n/16][k/group][16][group], zero-padded in both directions.
+#ifndef POZOR_KERNELS_PACK_H_
+#define POZOR_KERNELS_PACK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/types.h"
+
+namespace pozor {
+
+// Values are stored in prepared files: never renumber.
+enum class PackedLayout : uint8_t {
+  kF32x16 = 0,     // [n/16][k][16] f32
+  kBf16x16x2 = 1,  // [n/16][k/2][16][2] bf16
+  kS8x16x4 = 2,    // [n/16][k/4][16][4] s8, with column scales and column sums
+};
+
+// View of a packed matrix; the memory belongs to the engine. Every array is 64-byte aligned.
+struct PackedMatrix {
+  PackedLayout layout = PackedLayout::kF32x16;
+  const void* panels = nullptr;
+  size_t k = 0;  // rows of the weight: inputs
+  size_t n = 0;  // columns in packed order, before padding to 16
+  // Quantised layouts only, [panel_count * 16] each, else null.
+  const float* column_scales = nullptr;
+  const int32_t* column_sums = nullptr;  // sum over k of the stored integers
+
+  size_t panel_count() const { return DivCeil(n, kPanelColumns); }
+};
+
+// Elements of K that a group holds: 1, 2 or 4.
+size_t PackedGroup(PackedLayout layout);
+
+// Bytes of one panel, a multiple of 64; panel p starts at panels + p * PackedPanelBytes().
+size_t PackedPanelBytes(PackedLayout layout, size_t k);
+
+// Where a weight's elements lie: element (k, n) is data[k * k_stride + n * n_stride].
+// torch Linear [out, in]: k_stride 1, n_stride in. Conv1D [in, out]: k_stride out, n_stride 1.
+struct WeightView {
+  const float* data = nullptr;
+  size_t k = 0;
+  size_t n = 0;
+  size_t k_stride = 0;
+  size_t n_stride = 0;
+};
+
+// Packs columns [16 * panel_begin, 16 * panel_end) as f32. `columns` maps packed column to source
+// column, -1 for a zero column; null is the identity. `panels` points to panel 0, 64-byte aligned.
+void PackF32(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,
+             size_t panel_end, float* panels);
+
+}  // namespace pozor
+
+#endif  // POZOR_KERNELS_PACK_H_

@@ -1,0 +1,40 @@
+// The only door to Highway: version differences and extra instruction sets live here.
+//
+// Per-target include guard, as Highway's -inl.h headers have it.
+#if defined(POZOR_KERNELS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef POZOR_KERNELS_SIMD_INL_H_
+#undef POZOR_KERNELS_SIMD_INL_H_
+#else
+#define POZOR_KERNELS_SIMD_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "kernels/types.h"
+
+// Attribute for a function that needs an instruction set beyond the current Highway target. Only
+// reachable through a table whose row checks the CPU.
+#define POZOR_EXTRA_ISA(isa) __attribute__((target(HWY_TARGET_STR isa)))
+
+HWY_BEFORE_NAMESPACE();
+namespace pozor::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Widest vector of floats that never exceeds a 16-column panel: 16, 8 or 4 lanes. Fixed size, so
+// that scalable targets have a compile-time lane count too.
+#if HWY_HAVE_SCALABLE || HWY_TARGET_IS_SVE
+using DF = hn::FixedTag<float, 4>;
+#else
+using DF = hn::CappedTag<float, 16>;
+#endif
+using DI32 = hn::RebindToSigned<DF>;
+using VF = hn::Vec<DF>;
+inline constexpr size_t kLanes = HWY_MAX_LANES_D(DF);  // lanes of one VF
+inline constexpr size_t kPanelVectors = 16 / kLanes;   // VF a 16-column panel row: 1, 2 or 4
+
+}  // namespace pozor::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // POZOR_KERNELS_SIMD_INL_H_

@@ -1,0 +1,1 @@
+# install(), pozorConfig.cmake and pozor.pc.
