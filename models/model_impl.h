@@ -1,0 +1,46 @@
+// A loaded model from the inside, for the API and for the tools that look at hidden states.
+#ifndef POZOR_MODELS_MODEL_IMPL_H_
+#define POZOR_MODELS_MODEL_IMPL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/encoder.h"
+#include "models/heads.h"
+#include "models/pipeline.h"
+#include "models/text/tokenizer.h"
+#include "pozor/pozor.hpp"
+
+namespace pozor {
+
+struct Model::Impl {
+  std::string folder;
+  LoadOptions options;
+  Pipeline pipeline;                     // pipeline.head makes vectors from hidden rows
+  std::unique_ptr<Tokenizer> tokenizer;  // null if it was not required and cannot be read
+  std::string tokenizer_error;           // why it is null
+  std::unique_ptr<Encoder> encoder;
+  std::optional<DenseLayer> pooler;  // tanh(W h[0] + b), if asked for and present
+  ModelInfo info;
+};
+
+struct PartOptions {
+  bool requires_tokenizer = true;
+  bool with_pooler = false;
+};
+
+// What Model::Load does, with a choice of the parts. `name` as there.
+Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
+                                                    const LoadOptions& options,
+                                                    const PartOptions& parts);
+
+// Options of the head under the caller's options; InvalidArgument if truncate_dim is out of range.
+Result<VectorOptions> ResolveVectorOptions(const Model::Impl& model, const EncodeOptions& options);
+
+// Text in front of every text under the caller's options.
+Result<std::string> ResolvePrompt(const Model::Impl& model, const EncodeOptions& options);
+
+}  // namespace pozor
+
+#endif  // POZOR_MODELS_MODEL_IMPL_H_
