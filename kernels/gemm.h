@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/activation.h"
@@ -68,6 +69,14 @@ bool IsGemmKernelSupported(const GemmKernel& kernel);
 // The kernel for a layout and a number of rows on the active tier: a fixed table, no timing.
 // Never null for a layout that PackedLayoutFor() returns. POZOR_KERNEL=<name> forces a row.
 const GemmKernel& FindGemmKernel(PackedLayout layout, size_t m);
+
+// Forces a row for its layout, whatever the number of rows; an empty name removes the force. False,
+// and nothing changed, if the active tier has no such row. A lower cap set later wins over it.
+bool ForceGemmKernel(std::string_view name);
+
+// Reads POZOR_KERNEL. Empty string: applied, or not set. Otherwise one sentence that names the bad
+// value and the admissible ones. FindGemmKernel calls it once by itself.
+std::string ApplyGemmKernelFromEnvironment();
 
 // FindGemmKernel(args.b->layout, args.m).run(args).
 void Gemm(const GemmArgs& args);

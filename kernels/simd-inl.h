@@ -14,6 +14,18 @@
 #include "hwy/highway.h"
 #include "kernels/types.h"
 
+// Makes the compiler hold an accumulator in a register at this point. Placed between a GEMM's K
+// loop and its epilogue: without it g++ 12 spills accumulators inside the loop to ease the
+// epilogue's register pressure (10-20 % of the speed). Emits no instruction.
+#if HWY_ARCH_X86
+#define POZOR_KEEP_IN_REGISTER(vector) asm volatile("" : "+v"((vector).raw))
+#elif HWY_ARCH_ARM
+#define POZOR_KEEP_IN_REGISTER(vector) asm volatile("" : "+w"((vector).raw))
+#endif
+
+// Asks for a cache line to be brought into L2. Never faults.
+#define POZOR_PREFETCH_L2(address) __builtin_prefetch((address), 0, 2)
+
 // Attribute for a function that needs an instruction set beyond the current Highway target. Only
 // reachable through a table whose row checks the CPU.
 #define POZOR_EXTRA_ISA(isa) __attribute__((target(HWY_TARGET_STR isa)))

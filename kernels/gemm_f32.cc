@@ -1,0 +1,173 @@
+// f32 micro-kernels: outer products of broadcast A elements with packed B rows.
+//
+// Loops: groups of panels outside, blocks of rows inside, all of K in one go. A group's B (98 KiB
+// at K = 384 and 64 columns) is read from L2 once a row block; while a group is worked on, the next
+// one is prefetched.
+#include "kernels/gemm.h"
+
+#include <utility>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm_f32.cc"
+#include "hwy/foreach_target.h"  // re-includes this file once per target
+#include "kernels/gemm_epilogue-inl.h"
+#include "kernels/simd-inl.h"
+
+// Scalable vectors cannot live in arrays, and 4x128-bit NEON has the flops of 2x256-bit SVE: SVE
+// machines use the NEON rows.
+#if !HWY_TARGET_IS_SVE
+
+HWY_BEFORE_NAMESPACE();
+namespace pozor::HWY_NAMESPACE {
+namespace {
+
+// Steps of K between two bursts of prefetches.
+constexpr size_t kPrefetchInterval = 8;
+
+struct TileInputs {
+  const float* a;  // first row
+  size_t a_stride;
+  const float* b;       // first panel
+  size_t panel_stride;  // floats from panel to panel
+  size_t k;
+  // Lines to prefetch: `prefetch_lines` every kPrefetchInterval steps, from `prefetch` on.
+  const float* prefetch;
+  size_t prefetch_lines;
+};
+
+// tile[kRows][kPanels * 16] = A B over the whole of K.
+template <size_t kRows, size_t kPanels>
+void MultiplyTile(const TileInputs& in, float* HWY_RESTRICT tile) {
+  constexpr size_t kVectors = kPanels * kPanelVectors;
+  const DF df;
+  VF acc[kRows][kVectors];
+  HWY_UNROLL(8)
+  for (size_t i = 0; i < kRows; ++i) {
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kVectors; ++v) acc[i][v] = hn::Zero(df);
+  }
+
+  const float* HWY_RESTRICT a = in.a;
+  const float* HWY_RESTRICT b = in.b;
+  const float* prefetch = in.prefetch;
+  const size_t a_stride = in.a_stride, panel_stride = in.panel_stride;
+  for (size_t left = in.k; left != 0;) {
+    for (size_t p = 0; p < in.prefetch_lines; ++p, prefetch += kPanelColumns) {
+      POZOR_PREFETCH_L2(prefetch);
+    }
+    const size_t steps = HWY_MIN(left, kPrefetchInterval);
+    left -= steps;
+    for (const float* end = a + steps; a != end; ++a, b += kPanelColumns) {
+      VF row_b[kVectors];
+      HWY_UNROLL(8)
+      for (size_t v = 0; v < kVectors; ++v) {
+        row_b[v] = hn::Load(df, b + v / kPanelVectors * panel_stride + v % kPanelVectors * kLanes);
+      }
+      HWY_UNROLL(8)
+      for (size_t i = 0; i < kRows; ++i) {
+        const VF element_a = hn::Set(df, a[i * a_stride]);
+        HWY_UNROLL(8)
+        for (size_t v = 0; v < kVectors; ++v) {
+          acc[i][v] = hn::MulAdd(element_a, row_b[v], acc[i][v]);
+        }
+      }
+    }
+  }
+
+  HWY_UNROLL(8)
+  for (size_t i = 0; i < kRows; ++i) {
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kVectors; ++v) POZOR_KEEP_IN_REGISTER(acc[i][v]);
+  }
+  HWY_UNROLL(8)
+  for (size_t i = 0; i < kRows; ++i) {
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::Store(acc[i][v], df, tile + (i * kVectors + v) * kLanes);
+    }
+  }
+}
+
+using MultiplyTileFunction = void (*)(const TileInputs&, float*);
+
+// MultiplyTile for 1..kMaxRows rows and 1..kMaxPanels panels.
+template <size_t kMaxRows, size_t kMaxPanels>
+struct TileTable {
+  MultiplyTileFunction tile[kMaxRows][kMaxPanels];
+
+  template <size_t kRow, size_t... kPanel>
+  constexpr void FillRow(std::index_sequence<kPanel...>) {
+    ((tile[kRow][kPanel] = &MultiplyTile<kRow + 1, kPanel + 1>), ...);
+  }
+  template <size_t... kRow>
+  constexpr void Fill(std::index_sequence<kRow...>) {
+    (FillRow<kRow>(std::make_index_sequence<kMaxPanels>()), ...);
+  }
+  constexpr TileTable() : tile() { Fill(std::make_index_sequence<kMaxRows>()); }
+};
+
+// Cuts `count` into the fewest pieces of at most `most`, as even as possible, so that no piece is
+// a sliver: 128 rows in sixes are 18 x 6 + 4 x 5, not 21 x 6 + 2.
+struct EvenPieces {
+  size_t pieces, base, longer;  // the first `longer` pieces have base + 1
+
+  EvenPieces(size_t count, size_t most)
+      : pieces(DivCeil(count, most)),
+        base(pieces == 0 ? 0 : count / pieces),
+        longer(pieces == 0 ? 0 : count % pieces) {}
+  size_t Size(size_t piece) const { return base + (piece < longer ? 1 : 0); }
+};
+
+template <size_t kMaxRows, size_t kMaxPanels>
+void MultiplyF32(const GemmArgs& args) {
+  static constexpr TileTable<kMaxRows, kMaxPanels> kTiles;
+  alignas(kAlignment) float values[kMaxRows * kMaxPanels * kPanelColumns];
+  const StoreTileFunction store = ChooseStoreTile(args.epilogue.activation);
+  const size_t k = args.b->k, panel_stride = k * kPanelColumns;
+  const float* panels = static_cast<const float*>(args.b->panels);
+  const EvenPieces groups(args.panel_end - args.panel_begin, kMaxPanels);
+  const EvenPieces blocks(args.m, kMaxRows);
+  const size_t bursts = DivCeil(k, kPrefetchInterval);
+
+  size_t panel = args.panel_begin;
+  for (size_t g = 0; g < groups.pieces; ++g) {
+    const size_t width = groups.Size(g);
+    const size_t next_width = g + 1 < groups.pieces ? groups.Size(g + 1) : 0;
+    const float* next = panels + (panel + width) * panel_stride;
+    const size_t lines = bursts == 0 ? 0 : DivCeil(next_width * k, blocks.pieces * bursts);
+    size_t row = 0;
+    for (size_t block = 0; block < blocks.pieces; ++block) {
+      const size_t rows = blocks.Size(block);
+      const TileInputs in = {.a = args.a + row * args.a_stride,
+                             .a_stride = args.a_stride,
+                             .b = panels + panel * panel_stride,
+                             .panel_stride = panel_stride,
+                             .k = k,
+                             .prefetch = next + block * bursts * lines * kPanelColumns,
+                             .prefetch_lines = lines};
+      kTiles.tile[rows - 1][width - 1](in, values);
+      store(args.epilogue, {values, row, rows, panel, width, args.b->n});
+      row += rows;
+    }
+    panel += width;
+  }
+}
+
+}  // namespace
+
+#if HWY_TARGET == HWY_AVX3
+void GemmF32Rows6Columns64(const GemmArgs& args) { MultiplyF32<6, 4>(args); }
+void GemmF32Rows8Columns48(const GemmArgs& args) { MultiplyF32<8, 3>(args); }
+#elif HWY_TARGET == HWY_AVX2
+void GemmF32Rows6Columns16(const GemmArgs& args) { MultiplyF32<6, 1>(args); }
+void GemmF32Rows3Columns32(const GemmArgs& args) { MultiplyF32<3, 2>(args); }
+#elif HWY_ARCH_X86
+void GemmF32Rows2Columns16(const GemmArgs& args) { MultiplyF32<2, 1>(args); }
+#else
+void GemmF32Rows6Columns16(const GemmArgs& args) { MultiplyF32<6, 1>(args); }
+#endif
+
+}  // namespace pozor::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // !HWY_TARGET_IS_SVE
