@@ -1,0 +1,66 @@
+// What an architecture is here: data. It maps config keys and tensor names to an EncoderSpec and
+// never computes anything.
+#ifndef POZOR_MODELS_ARCHITECTURES_ARCHITECTURE_H_
+#define POZOR_MODELS_ARCHITECTURES_ARCHITECTURE_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/spec.h"
+#include "engine/weights.h"
+#include "models/config.h"
+#include "pozor/status.h"
+
+namespace pozor {
+
+struct Architecture {
+  std::string_view model_type;   // "bert"
+  std::string_view class_name;   // architectures[0] up to the task: "Bert" of "BertForMaskedLM"
+  std::string_view description;  // for lists: "BERT"
+
+  // Reads every key that this architecture knows; errors stay in the config. `weights` tells which
+  // optional tensors there are.
+  EncoderSpec (*make_spec)(Config& config, const WeightReader& weights);
+
+  // A tensor that every such model has; what stands before it in the file is the prefix of all.
+  std::string_view anchor;
+
+  // Tensors that a folder may carry and nobody needs; a '*' stands for any text.
+  std::span<const std::string_view> passengers;
+
+  // tanh(W h[0] + b), if there is one.
+  std::string_view pooler_weight;
+  std::string_view pooler_bias;
+};
+
+// Every architecture, in the order of models/architectures/all.cc.
+std::span<const Architecture* const> AllArchitectures();
+
+// By model_type, or by a class name such as "BertForMaskedLM". Unsupported, with the list of what
+// there is, otherwise.
+Result<const Architecture*> FindArchitecture(std::string_view type, const std::string& config_name);
+
+// Strips the prefix that stands before the anchor and brings old spellings up to date.
+Status NormalizeNames(const Architecture& architecture, WeightReader& weights);
+
+// Tensors that nobody took: the passengers' names, or Corrupt with the name of one that is not.
+Result<std::vector<std::string>> ListPassengers(const Architecture& architecture,
+                                                const WeightReader& weights);
+
+// Upper bounds of sizes in a config, far above any real model.
+inline constexpr size_t kMostHidden = 1 << 16;
+inline constexpr size_t kMostIntermediate = 1 << 20;
+inline constexpr size_t kMostHeads = 1 << 10;
+inline constexpr size_t kMostLayers = 1 << 10;
+inline constexpr size_t kMostPositions = 1 << 24;
+inline constexpr size_t kMostVocabulary = 1 << 26;
+
+// `stem`.weight and `stem`.bias
+LinearRef Dense(const std::string& stem);
+NormRef Norm(const std::string& stem);
+
+}  // namespace pozor
+
+#endif  // POZOR_MODELS_ARCHITECTURES_ARCHITECTURE_H_
