@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# check.sh BUILD_DIR CXX: installs a build, moves the prefix, and builds and runs a project outside
+# the tree against it, once by CMake and once by pkg-config.
+set -euo pipefail
+build=$1 cxx=$2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+model=$here/../data/models/bert
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/moved"
+cp "$here/main.cc" "$here/CMakeLists.txt" "$work"
+
+# Nothing that is installed may remember where it was built or first put.
+grep -rIl -e "$work/first" -e "$build" "$work/moved" && { echo 'these files hold a path of the build'; exit 1; }
+
+echo 'by CMake:'
+cmake -S "$work" -B "$work/build" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$work/moved" >"$work/log" ||
+  { cat "$work/log"; exit 1; }
+cmake --build "$work/build" >"$work/log" || { cat "$work/log"; exit 1; }
+"$work/build/consumer" "$model"
+
+echo 'by pkg-config:'
+pc=$(dirname "$(find "$work/moved" -name pozor.pc)")
+# shellcheck disable=SC2046  # flags are words
+"$cxx" -std=c++20 "$work/main.cc" -o "$work/by_pkg_config" $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs pozor)
+LD_LIBRARY_PATH=$(dirname "$pc") "$work/by_pkg_config" "$model"
+
+echo 'the command:'
+"$work/moved/bin/pozor" info >/dev/null
