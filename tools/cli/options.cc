@@ -1,0 +1,179 @@
+#include "tools/cli/options.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "kernels/cpu.h"
+#include "tools/cli/command.h"
+#include "tools/cli/report.h"
+#include "tools/cli/suggest.h"
+
+namespace pozor::tools {
+namespace {
+
+// One line of CLI11's message.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+VerbParser::VerbParser(std::string verb, const std::string& description, const std::string& example)
+    : verb_(std::move(verb)), app_(description, "pozor " + verb_) {
+  app_.footer("Example:\n  " + example);
+  app_.allow_extras();
+  app_.get_formatter()->column_width(34);
+}
+
+void VerbParser::AddModelAndInputs(bool model_required, size_t most_inputs) {
+  takes_model_ = true;
+  model_required_ = model_required;
+  most_inputs_ = most_inputs;
+  app_.add_option("words", words_, "the model, then the files")
+      ->type_name(most_inputs == 0   ? "MODEL"
+                  : most_inputs == 1 ? "MODEL [FILE|-]"
+                                     : "MODEL [FILE...|-]")
+      ->expected(0, CLI::detail::expected_max_vector_size);
+  app_.add_option("--model", model_, "folder, file or name of a model, instead of the first word")
+      ->type_name("M");
+  if (most_inputs > 0) {
+    app_.add_option("--input", inputs_, "a file to read, '-' for standard input")
+        ->type_name("F")
+        ->expected(1)
+        ->take_all();
+  }
+}
+
+CLI::Option* VerbParser::AddCount(const std::string& flags, size_t* value,
+                                  const std::string& help) {
+  const auto read = [value](const std::string& text) {
+    size_t count = 0;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (end.ec != std::errc() || end.ptr != text.data() + text.size() || count == 0) {
+      throw CLI::ValidationError("'" + text + "' is no count of at least 1");
+    }
+    *value = count;
+  };
+  return app_.add_option_function<std::string>(flags, read, help)->type_name("N");
+}
+
+int VerbParser::Complain(const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app_.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const std::string closest = word.starts_with("-") ? Closest(word, known) : "";
+  const std::string hint = closest.empty() ? "" : "did you mean '" + closest + "'? ";
+  const char* why = word.starts_with("-") ? ": unknown option; " : ": one word too many; ";
+  return UsedWrongly(verb_ + ": " + word + why + hint + "'pozor " + verb_ +
+                     " --help' lists the options");
+}
+
+std::optional<int> VerbParser::AssignWords() {
+  size_t next = 0;
+  if (takes_model_ && model_.empty() && !words_.empty()) model_ = words_[next++];
+  for (; next < words_.size(); ++next) {
+    if (inputs_.size() >= most_inputs_) return Complain(words_[next]);
+    inputs_.push_back(words_[next]);
+  }
+  if (inputs_.size() > most_inputs_) return Complain(inputs_.back());
+  if (model_required_ && model_.empty()) {
+    return UsedWrongly(verb_ + ": no model given; name a folder, a file or a model: 'pozor " +
+                       verb_ + " --help'");
+  }
+  return std::nullopt;
+}
+
+std::optional<int> VerbParser::Parse(std::span<char* const> arguments) {
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app_.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    std::printf("%s", app_.help().c_str());
+    return FinishStandardOutput(kExitDone);
+  } catch (const CLI::ParseError& error) {
+    return UsedWrongly(verb_ + ": " + FirstLine(error.what()) + "; see 'pozor " + verb_ +
+                       " --help'");
+  }
+  const std::vector<std::string> extras = app_.remaining();
+  if (!extras.empty()) return Complain(extras.front());
+  return AssignWords();
+}
+
+void AddCpuOption(VerbParser& parser) {
+  const auto read = [](const std::string& text) {
+    CpuTier tier;
+    if (!ParseCpuTier(text, &tier)) {
+      throw CLI::ValidationError("'" + text + "' is no tier; the tiers are " + CpuTierNames());
+    }
+    if (SetCpuTierCap(tier)) return;
+    std::string names;
+    for (const CpuTier supported : SupportedCpuTiers()) {
+      names += (names.empty() ? "" : " ") + std::string(CpuTierName(supported));
+    }
+    throw CLI::ValidationError("this machine cannot run '" + text + "'; it can run " + names);
+  };
+  parser.app()
+      .add_option_function<std::string>("--cpu", read, "cap the instruction set: " + CpuTierNames())
+      ->type_name("TIER");
+}
+
+void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
+  const auto read_memory = [load](const std::string& text) {
+    if (!ParseSize(text, &load->max_memory)) {
+      throw CLI::ValidationError("'" + text + "' is no size; give bytes, or 160M, 2G");
+    }
+  };
+  parser.app()
+      .add_option_function<std::string>("--max-memory", read_memory,
+                                        "ceiling for the whole process, e.g. 160M")
+      ->type_name("SIZE");
+  const auto read_precision = [load](const std::string& text) {
+    if (text == "f32") load->precision = Precision::kF32;
+    if (text == "bf16") load->precision = Precision::kBF16;
+    if (text == "int8") load->precision = Precision::kInt8;
+    if (text != "f32" && text != "bf16" && text != "int8") {
+      throw CLI::ValidationError("'" + text + "' is none of f32|bf16|int8");
+    }
+  };
+  parser.app()
+      .add_option_function<std::string>("--precision", read_precision, "of the weights (f32)")
+      ->type_name("f32|bf16|int8");
+  AddCpuOption(parser);
+}
+
+void AddInputFormat(VerbParser& parser, std::optional<InputFormat>* format, std::string* text_field,
+                    bool* header) {
+  parser.AddChoice<InputFormat>("--input-format", format,
+                                {{"text", InputFormat::kText},
+                                 {"jsonl", InputFormat::kJsonLines},
+                                 {"csv", InputFormat::kCsv},
+                                 {"tsv", InputFormat::kTsv}},
+                                "of every input (by the ending; standard input: text)");
+  parser.app()
+      .add_option("--text-field", *text_field,
+                  "member or column (name, number) with the text (text)")
+      ->type_name("F");
+  parser.app().add_flag("!--no-header", *header, "csv, tsv: the first record is a text too");
+}
+
+bool ParseSize(const std::string& text, size_t* bytes) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (parsed.ec != std::errc() || !(number > 0)) return false;
+  const std::string unit(parsed.ptr, end);
+  constexpr char kPrefixes[] = "KMGT";
+  double factor = unit.empty() || unit == "B" ? 1 : 0;
+  for (int power = 1; power <= 4 && factor == 0; ++power) {
+    const std::string prefix(1, kPrefixes[power - 1]);
+    std::string lower = unit;
+    if (!lower.empty() && lower[0] == 'k') lower[0] = 'K';
+    if (lower == prefix || lower == prefix + "iB") factor = std::pow(1024.0, power);
+    if (lower == prefix + "B") factor = std::pow(1000.0, power);
+  }
+  constexpr double kMost = 9e18;
+  if (factor == 0 || number * factor > kMost || number * factor < 1) return false;
+  *bytes = static_cast<size_t>(number * factor);
+  return true;
+}
+
+}  // namespace pozor::tools

@@ -1,0 +1,13 @@
+// The verbs' command lines: each reads its options and runs the verb's own file in tools/.
+#ifndef POZOR_TOOLS_CLI_VERBS_H_
+#define POZOR_TOOLS_CLI_VERBS_H_
+
+#include <span>
+
+namespace pozor::tools {
+
+int EncodeVerb(std::span<char* const> arguments);
+
+}  // namespace pozor::tools
+
+#endif  // POZOR_TOOLS_CLI_VERBS_H_
