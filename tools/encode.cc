@@ -7,10 +7,10 @@
 
 #include "engine/machine.h"
 #include "kernels/cpu.h"
+#include "tools/bench/json_writer.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/signals.h"
-#include "tools/io/json_writer.h"
 #include "tools/io/text_files.h"
 
 namespace pozor::tools {
@@ -93,16 +93,16 @@ void PrintSummary(const EncodeStats& stats, size_t dimensions) {
 void PrintJsonSummary(const EncodeStats& stats, size_t dimensions, const EncodeRequest& request) {
   JsonWriter json;
   json.BeginObject()
-      .Add("texts", stats.texts)
-      .Add("tokens", stats.tokens)
-      .Add("truncated", stats.truncated)
-      .Add("dimensions", dimensions)
-      .Add("seconds", stats.seconds)
-      .Add("tokens_per_second", TokensPerSecond(stats))
-      .Add("tier", CpuTierName(ActiveCpuTier()))
-      .Add("threads", stats.threads)
-      .Add("peak_memory_bytes", PeakResidentBytes())
-      .Add("output", request.output)
+      .Field("texts", stats.texts)
+      .Field("tokens", stats.tokens)
+      .Field("truncated", stats.truncated)
+      .Field("dimensions", dimensions)
+      .Field("seconds", stats.seconds)
+      .Field("tokens_per_second", TokensPerSecond(stats))
+      .Field("tier", CpuTierName(ActiveCpuTier()))
+      .Field("threads", stats.threads)
+      .Field("peak_memory_bytes", PeakResidentBytes())
+      .Field("output", request.output)
       .EndObject();
   std::fprintf(stderr, "%s\n", json.text().c_str());
 }
