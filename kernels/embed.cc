@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kTokensAhead = 2;
 
 HWY_INLINE void PrefetchRow(const float* row, size_t cols) {
-  for (size_t c = 0; c < cols; c += 16) hn::Prefetch(row + c);
+  for (size_t c = 0; c < cols; c += 16) __builtin_prefetch(row + c);
 }
 
 void EmbedRows(const EmbedArgs& args) {
