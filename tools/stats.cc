@@ -1,0 +1,155 @@
+#include "tools/stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+namespace pozor::tools {
+namespace {
+
+// Rounds [begin, end) of process `process`.
+struct Block {
+  size_t process, begin, end;
+};
+
+// One bootstrap draw: as many processes as there are, and in each as many rounds as it has, in
+// blocks of neighbours that start anywhere.
+std::vector<Block> DrawBlocks(const Samples& samples, size_t block, SplitMix64& random) {
+  std::vector<Block> blocks;
+  for (size_t p = 0; p < samples.size(); ++p) {
+    const size_t process = random.Below(samples.size());
+    const size_t rounds = samples[process].size();
+    const size_t width = std::clamp<size_t>(block, 1, std::max<size_t>(1, rounds));
+    for (size_t done = 0; done < rounds; done += width) {
+      const size_t begin = random.Below(rounds - width + 1);
+      blocks.push_back({process, begin, begin + std::min(width, rounds - done)});
+    }
+  }
+  return blocks;
+}
+
+double QuantileOf(const Samples& samples, const std::vector<Block>& blocks, double q,
+                  std::vector<double>& scratch) {
+  scratch.clear();
+  for (const Block& block : blocks) {
+    const std::vector<double>& rounds = samples[block.process];
+    scratch.insert(scratch.end(), rounds.begin() + static_cast<ptrdiff_t>(block.begin),
+                   rounds.begin() + static_cast<ptrdiff_t>(block.end));
+  }
+  return Quantile(scratch, q);
+}
+
+Interval IntervalOf(std::vector<double>& draws, double level) {
+  const double tail = (1 - level) / 2;
+  return {Quantile(draws, tail), Quantile(draws, 1 - tail)};
+}
+
+// Processes without rounds would make empty draws.
+Samples WithoutEmpty(const Samples& samples) {
+  Samples kept;
+  for (const std::vector<double>& rounds : samples) {
+    if (!rounds.empty()) kept.push_back(rounds);
+  }
+  return kept;
+}
+
+bool SameShape(const Samples& a, const Samples& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t p = 0; p < a.size(); ++p) {
+    if (a[p].size() != b[p].size()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+double Quantile(std::span<const double> values, double q) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double place = std::clamp(q, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
+  const size_t low = static_cast<size_t>(place);
+  const size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (place - static_cast<double>(low)) * (sorted[high] - sorted[low]);
+}
+
+double Median(std::span<const double> values) { return Quantile(values, 0.5); }
+
+double Mean(std::span<const double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+uint64_t SplitMix64::Next() {
+  uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+size_t SplitMix64::Below(size_t bound) {
+  const double place = Uniform() * static_cast<double>(bound);
+  return std::min(static_cast<size_t>(place), bound - 1);
+}
+
+double SplitMix64::Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
+
+double SplitMix64::Normal() {
+  // Box and Muller 1958; 1 - u keeps the logarithm finite.
+  const double radius = std::sqrt(-2 * std::log(1 - Uniform()));
+  return radius * std::cos(2 * std::numbers::pi * Uniform());
+}
+
+std::vector<double> Flatten(const Samples& samples) {
+  std::vector<double> values;
+  for (const std::vector<double>& rounds : samples) {
+    values.insert(values.end(), rounds.begin(), rounds.end());
+  }
+  return values;
+}
+
+Estimate BootstrapQuantile(const Samples& samples, const BootstrapOptions& options) {
+  const Samples kept = WithoutEmpty(samples);
+  Estimate estimate;
+  estimate.value = Quantile(Flatten(kept), options.quantile);
+  if (kept.empty()) {
+    estimate.interval = {estimate.value, estimate.value};
+    return estimate;
+  }
+  SplitMix64 random(options.seed);
+  std::vector<double> draws, scratch;
+  for (size_t i = 0; i < options.draws; ++i) {
+    draws.push_back(
+        QuantileOf(kept, DrawBlocks(kept, options.block, random), options.quantile, scratch));
+  }
+  estimate.interval = IntervalOf(draws, options.level);
+  return estimate;
+}
+
+Estimate BootstrapRatio(const Samples& a, const Samples& b, const BootstrapOptions& options) {
+  const Samples left = WithoutEmpty(a), right = WithoutEmpty(b);
+  Estimate estimate;
+  estimate.value =
+      Quantile(Flatten(right), options.quantile) / Quantile(Flatten(left), options.quantile);
+  if (left.empty() || right.empty()) {
+    estimate.interval = {estimate.value, estimate.value};
+    return estimate;
+  }
+  const bool paired = options.paired && SameShape(left, right);
+  SplitMix64 random(options.seed);
+  std::vector<double> draws, scratch;
+  for (size_t i = 0; i < options.draws; ++i) {
+    const std::vector<Block> blocks = DrawBlocks(left, options.block, random);
+    const double below = QuantileOf(left, blocks, options.quantile, scratch);
+    const double above =
+        QuantileOf(right, paired ? blocks : DrawBlocks(right, options.block, random),
+                   options.quantile, scratch);
+    draws.push_back(above / below);
+  }
+  estimate.interval = IntervalOf(draws, options.level);
+  return estimate;
+}
+
+}  // namespace pozor::tools
