@@ -21,7 +21,7 @@ struct Model::Impl {
   std::unique_ptr<Tokenizer> tokenizer;  // null if it was not required and cannot be read
   std::string tokenizer_error;           // why it is null
   std::unique_ptr<Encoder> encoder;
-  std::optional<DenseLayer> pooler;  // tanh(W h[0] + b), if asked for and present
+  std::optional<Linear> pooler;  // tanh(W h[0] + b), if asked for and present
   ModelInfo info;
 };
 

@@ -3,7 +3,6 @@
 #define POZOR_MODELS_PIPELINE_H_
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,20 +14,27 @@
 
 namespace pozor {
 
+// A line of modules.json.
+struct ModuleEntry {
+  std::string type;  // the class's own name: "Pooling"
+  std::string path;  // folder inside the model folder, "" for the folder itself
+};
+
 struct Pipeline {
-  std::string transformer_path;  // of the Transformer module in the folder: "" or "0_Transformer"
-  Head head;
-  bool include_prompt = true;  // false: the prompt's tokens are left out of the pooling
-  bool lowercase = false;      // do_lower_case
-  size_t max_seq_length = 0;   // tokens including specials; 0: not said
+  std::vector<ModuleEntry> modules;  // of modules.json; empty if there is none
+  std::string transformer_path;      // "" or "0_Transformer"
+  Head head;                         // filled by ReadHead
+  bool include_prompt = true;        // false: the prompt's tokens are left out of the pooling
+  bool lowercase = false;            // do_lower_case
+  size_t max_seq_length = 0;         // tokens including specials; 0: not said
   std::vector<std::pair<std::string, std::string>> prompts;  // name, text
   std::string default_prompt;                                // name, or empty
   size_t truncate_dim = 0;
   std::string similarity = "cosine";
 };
 
-// Where the Transformer module lies, and what belongs to it. Reads modules.json and small files
-// only; without modules.json the folder is a Transformer with mean pooling.
+// modules.json, the Transformer module's small files, prompts. Refuses modules that are not known.
+// Without modules.json the folder is a Transformer with mean pooling.
 Result<Pipeline> ReadPipeline(const ModelFolder& folder, std::vector<std::string>* warnings);
 
 // Pooling and what follows it, for hidden rows of `hidden` columns.
