@@ -56,8 +56,7 @@ int EncodeVerb(std::span<char* const> arguments) {
   std::optional<OutputType> output_type;
   std::optional<Overflow> overflow;
   size_t truncate_dim = 0;
-  constexpr size_t kAnyNumber = size_t{1} << 30;
-  parser.AddModelAndInputs(true, kAnyNumber);
+  parser.AddModelAndInputs(true, kAnyNumberOfInputs);
   AddOutput(parser, &request, &output_type);
   AddInputFormat(parser, &request.input_format, &request.text_field, &request.header);
   AddVectorOptions(parser, &request.options, &overflow, &truncate_dim);

@@ -14,6 +14,8 @@
 
 namespace pozor::tools {
 
+inline constexpr size_t kAnyNumberOfInputs = size_t{1} << 30;
+
 class VerbParser {
  public:
   VerbParser(std::string verb, const std::string& description, const std::string& example);

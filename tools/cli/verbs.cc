@@ -7,6 +7,9 @@ namespace pozor::tools {
 std::span<const Verb> Verbs() {
   static constexpr Verb kVerbs[] = {
       {"encode", "texts to vectors", EncodeVerb},
+      {"tokenize", "texts to ids, tokens and offsets", TokenizeVerb},
+      {"info", "this machine, and a model as it is understood", InfoVerb},
+      {"verify", "a model's results against recorded ones", VerifyVerb},
   };
   return kVerbs;
 }

@@ -7,6 +7,9 @@
 namespace pozor::tools {
 
 int EncodeVerb(std::span<char* const> arguments);
+int TokenizeVerb(std::span<char* const> arguments);
+int InfoVerb(std::span<char* const> arguments);
+int VerifyVerb(std::span<char* const> arguments);
 
 }  // namespace pozor::tools
 

@@ -1,0 +1,187 @@
+#include "tools/info.h"
+
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "engine/machine.h"
+#include "kernels/cpu.h"
+#include "kernels/gemm.h"
+#include "tools/bench/json_writer.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+
+namespace pozor::tools {
+namespace {
+
+struct KernelChoice {
+  size_t first_rows;  // chosen from this many rows on
+  std::string name;
+};
+
+// What FindGemmKernel gives for 1 row, 2 rows, ...: a line where it changes.
+std::vector<KernelChoice> KernelChoices() {
+  constexpr size_t kMostRows = 1024;
+  std::vector<KernelChoice> choices;
+  for (size_t rows = 1; rows <= kMostRows; ++rows) {
+    const std::string name(FindGemmKernel(PackedLayout::kF32x16, rows).name);
+    if (choices.empty() || choices.back().name != name) choices.push_back({rows, name});
+  }
+  return choices;
+}
+
+std::vector<std::string> TierNames() {
+  std::vector<std::string> names;
+  for (const CpuTier tier : SupportedCpuTiers()) names.emplace_back(CpuTierName(tier));
+  return names;
+}
+
+void WriteMachine(JsonWriter* json) {
+  const ThreadPlan plan = PlanThreads();
+  const CacheSizes caches = DetectCaches();
+  json->Field("version", Version())
+      .Field("cpu", CpuModelName())
+      .Field("tier", CpuTierName(ActiveCpuTier()))
+      .Field("tier_reason", ActiveCpuTierReason())
+      .Field("fused_multiply_add", ActiveTierIsFused());
+  json->Key("tiers").Array(TierNames());
+  json->Field("threads", plan.threads).Field("threads_reason", plan.reason);
+  json->Key("warnings").Array(plan.warnings);
+  json->Key("caches").BeginObject();
+  json->Field("l1d", caches.l1d).Field("l2", caches.l2).Field("l3", caches.l3).EndObject();
+  json->Key("kernels").BeginArray();
+  for (const KernelChoice& choice : KernelChoices()) {
+    json->BeginObject().Field("from_rows", choice.first_rows).Field("kernel", choice.name);
+    json->EndObject();
+  }
+  json->EndArray();
+}
+
+void WritePairs(const char* key, const std::vector<std::pair<std::string, std::string>>& pairs,
+                JsonWriter* json) {
+  json->Key(key).BeginObject();
+  for (const auto& [name, value] : pairs) json->Field(name, value);
+  json->EndObject();
+}
+
+void WriteModel(const ModelInfo& info, JsonWriter* json) {
+  json->Field("name", info.name)
+      .Field("path", info.path)
+      .Field("architecture", info.architecture)
+      .Field("tokenizer", info.tokenizer)
+      .Field("pooling", info.pooling)
+      .Field("layers", info.layers)
+      .Field("heads", info.heads)
+      .Field("hidden", info.hidden)
+      .Field("intermediate", info.intermediate)
+      .Field("vocabulary", info.vocabulary)
+      .Field("dimensions", info.dimensions)
+      .Field("max_length", info.max_length)
+      .Field("parameters", info.parameters)
+      .Field("normalizes", info.normalizes)
+      .Field("similarity", info.similarity)
+      .Field("default_prompt", info.default_prompt);
+  WritePairs("prompts", info.prompts, json);
+  WritePairs("config", info.config, json);
+  json->Key("ignored_tensors").Array(info.ignored_tensors);
+  json->Key("warnings").Array(info.warnings);
+}
+
+void PrintField(const char* label, const std::string& value) {
+  std::printf("%-14s%s\n", label, value.c_str());
+}
+
+std::string Kibibytes(size_t bytes) {
+  return bytes == 0 ? "unknown" : Grouped(bytes / 1024) + " KiB";
+}
+
+void PrintMachine() {
+  const ThreadPlan plan = PlanThreads();
+  const CacheSizes caches = DetectCaches();
+  PrintField("pozor", std::string(Version()));
+  PrintField("cpu", CpuModelName());
+  PrintField("tier",
+             std::string(CpuTierName(ActiveCpuTier())) + "  (" + ActiveCpuTierReason() + ")");
+  std::string tiers;
+  for (const std::string& name : TierNames()) tiers += (tiers.empty() ? "" : " ") + name;
+  PrintField("tiers", tiers);
+  PrintField("bits", ActiveTierIsFused()
+                         ? "the same as on every tier with fused multiply-add"
+                         : "within 2e-5 of those of the tiers with fused multiply-add");
+  PrintField("threads", std::to_string(plan.threads) + "  (" + plan.reason + ")");
+  PrintField("caches", "L1d " + Kibibytes(caches.l1d) + ", L2 " + Kibibytes(caches.l2) + ", L3 " +
+                           Kibibytes(caches.l3));
+  const char* label = "kernels";
+  for (const KernelChoice& choice : KernelChoices()) {
+    PrintField(label, choice.name + "  from " + std::to_string(choice.first_rows) +
+                          (choice.first_rows == 1 ? " row" : " rows"));
+    label = "";
+  }
+}
+
+void PrintList(const char* label, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    PrintField(label, line);
+    label = "";
+  }
+}
+
+void PrintModel(const ModelInfo& info) {
+  std::printf("\n");
+  PrintField("model", info.name);
+  PrintField("path", info.path);
+  PrintField("architecture", info.architecture + ": " + std::to_string(info.layers) + " layers, " +
+                                 std::to_string(info.heads) + " heads, hidden " +
+                                 std::to_string(info.hidden) + ", intermediate " +
+                                 std::to_string(info.intermediate));
+  PrintField("parameters", Grouped(info.parameters));
+  PrintField("tokenizer", info.tokenizer + ", vocabulary " + Grouped(info.vocabulary));
+  PrintField("max length", std::to_string(info.max_length) + " tokens");
+  PrintField("pooling", info.pooling);
+  PrintField("vector", std::to_string(info.dimensions) + " numbers, " +
+                           (info.normalizes ? "unit length" : "not normalised") +
+                           (info.similarity.empty() ? "" : ", similarity " + info.similarity));
+  const char* label = "prompts";
+  for (const auto& [name, text] : info.prompts) {
+    PrintField(label, JsonQuote(name) + ": " + JsonQuote(text) +
+                          (name == info.default_prompt ? "  (default)" : ""));
+    label = "";
+  }
+  label = "config";
+  for (const auto& [key, what] : info.config) {
+    PrintField(label, key + ": " + what);
+    label = "";
+  }
+  PrintList("ignored", info.ignored_tensors);
+  PrintList("warnings", info.warnings);
+}
+
+}  // namespace
+
+Status RunInfo(const InfoRequest& request) {
+  for (const std::string& warning : PlanThreads().warnings) PrintWarning(warning);
+  std::optional<Model> model;
+  if (!request.model.empty()) {
+    Result<Model> loaded = Model::Load(request.model, request.load);
+    if (!loaded.ok()) return AsFailure(loaded.status());
+    model.emplace(std::move(loaded).value());
+  }
+  if (!request.json) {
+    PrintMachine();
+    if (model.has_value()) PrintModel(model->Info());
+    return Status();
+  }
+  JsonWriter json(2);
+  json.BeginObject();
+  WriteMachine(&json);
+  if (model.has_value()) {
+    json.Key("model").BeginObject();
+    WriteModel(model->Info(), &json);
+    json.EndObject();
+  }
+  json.EndObject();
+  std::printf("%s\n", json.text().c_str());
+  return Status();
+}
+
+}  // namespace pozor::tools
