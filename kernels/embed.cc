@@ -31,9 +31,9 @@ void EmbedRows(const EmbedArgs& args) {
     if (args.type != nullptr) {
       const size_t row = args.types == nullptr ? 0 : static_cast<size_t>(args.types[t]);
       MapRow2(word, args.type + row * cols, out, cols,
-              [scale](VF w, VF type) HWY_ATTR { return hn::Add(hn::Mul(w, scale), type); });
+              [&](VF w, VF type) HWY_ATTR { return hn::Add(hn::Mul(w, scale), type); });
     } else {
-      MapRow(word, out, cols, [scale](VF w) HWY_ATTR { return hn::Mul(w, scale); });
+      MapRow(word, out, cols, [&](VF w) HWY_ATTR { return hn::Mul(w, scale); });
     }
     if (args.position != nullptr) {
       MapRow2(out, args.position + static_cast<size_t>(args.positions[t]) * cols, out, cols,

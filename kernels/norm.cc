@@ -13,8 +13,8 @@ namespace {
 HWY_INLINE float SumRow(const float* x, size_t n) {
   const DF df;
   return ReduceRow(
-      n, hn::Zero(df), [=](VF a, size_t c) HWY_ATTR { return hn::Add(a, hn::LoadU(df, x + c)); },
-      [=](VF a, size_t c, size_t count)
+      n, hn::Zero(df), [&](VF a, size_t c) HWY_ATTR { return hn::Add(a, hn::LoadU(df, x + c)); },
+      [&](VF a, size_t c, size_t count)
           HWY_ATTR { return hn::Add(a, hn::LoadN(df, x + c, count)); },
       AddLanes());
 }
@@ -24,12 +24,12 @@ HWY_INLINE float AddRowsAndSum(const float* x, const float* y, float* sum, size_
   const DF df;
   return ReduceRow(
       n, hn::Zero(df),
-      [=](VF a, size_t c) HWY_ATTR {
+      [&](VF a, size_t c) HWY_ATTR {
         const VF s = hn::Add(hn::LoadU(df, x + c), hn::LoadU(df, y + c));
         hn::StoreU(s, df, sum + c);
         return hn::Add(a, s);
       },
-      [=](VF a, size_t c, size_t count) HWY_ATTR {
+      [&](VF a, size_t c, size_t count) HWY_ATTR {
         const VF s = hn::Add(hn::LoadN(df, x + c, count), hn::LoadN(df, y + c, count));
         hn::StoreN(s, df, sum + c, count);
         return hn::Add(a, s);
@@ -43,11 +43,11 @@ HWY_INLINE float SumSquares(const float* x, float mean, size_t n) {
   const VF center = hn::Set(df, mean);
   return ReduceRow(
       n, hn::Zero(df),
-      [=](VF a, size_t c) HWY_ATTR {
+      [&](VF a, size_t c) HWY_ATTR {
         const VF difference = hn::Sub(hn::LoadU(df, x + c), center);
         return hn::MulAdd(difference, difference, a);
       },
-      [=](VF a, size_t c, size_t count) HWY_ATTR {
+      [&](VF a, size_t c, size_t count) HWY_ATTR {
         const VF difference =
             hn::IfThenElseZero(hn::FirstN(df, count), hn::Sub(hn::LoadN(df, x + c, count), center));
         return hn::MulAdd(difference, difference, a);

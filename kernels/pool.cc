@@ -45,7 +45,7 @@ void SumRows(const float* x, size_t stride, size_t rows, size_t cols, float divi
   FoldRows(
       x, stride, rows, cols, hn::Zero(df),
       [](VF a, VF v, size_t) HWY_ATTR { return hn::Add(a, v); },
-      [count](VF a) HWY_ATTR { return hn::Div(a, count); }, out);
+      [&](VF a) HWY_ATTR { return hn::Div(a, count); }, out);
 }
 
 // Weight of row r: first_weight + r.
@@ -58,9 +58,9 @@ void WeightedMeanRows(const float* x, size_t stride, size_t rows, size_t cols, s
   const VF divisor = hn::Set(df, static_cast<float>(total));
   FoldRows(
       x, stride, rows, cols, hn::Zero(df),
-      [=](VF a, VF v, size_t r)
+      [&](VF a, VF v, size_t r)
           HWY_ATTR { return hn::MulAdd(v, hn::Set(df, static_cast<float>(first_weight + r)), a); },
-      [divisor](VF a) HWY_ATTR { return hn::Div(a, divisor); }, out);
+      [&](VF a) HWY_ATTR { return hn::Div(a, divisor); }, out);
 }
 
 // A NaN stays, and of two equal zeros the first, on every target.
@@ -106,9 +106,9 @@ float DotRow(const float* a, const float* b, size_t n) {
   const DF df;
   return ReduceRow(
       n, hn::Zero(df),
-      [=](VF sum, size_t c)
+      [&](VF sum, size_t c)
           HWY_ATTR { return hn::MulAdd(hn::LoadU(df, a + c), hn::LoadU(df, b + c), sum); },
-      [=](VF sum, size_t c, size_t count) HWY_ATTR {
+      [&](VF sum, size_t c, size_t count) HWY_ATTR {
         return hn::MulAdd(hn::LoadN(df, a + c, count), hn::LoadN(df, b + c, count), sum);
       },
       AddLanes());
@@ -119,7 +119,7 @@ void NormalizeRow(float* x, size_t cols) {
   const DF df;
   const float norm = SquareRoot(DotRow(x, x, cols));
   const VF divisor = hn::Set(df, norm < kSmallest ? kSmallest : norm);
-  MapRow(x, x, cols, [divisor](VF v) HWY_ATTR { return hn::Div(v, divisor); });
+  MapRow(x, x, cols, [&](VF v) HWY_ATTR { return hn::Div(v, divisor); });
 }
 
 }  // namespace
