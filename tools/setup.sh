@@ -150,7 +150,7 @@ get_dev_sources() {
   if [[ ! -d $deps/aarch64-root/usr/include ]]; then
     say 'fetching the AArch64 libraries'
     "$apt_fetch" binary arm64 "$deps/aarch64-root" \
-      libtbb12 libtbb-dev libsimdjson14 libsimdjson-dev libcli11-dev doctest-dev ||
+      libtbb12 libtbbmalloc2 libtbbbind-2-5 libtbb-dev libsimdjson14 libsimdjson-dev libcli11-dev doctest-dev ||
       die "no AArch64 packages to be had; tools/dev aarch64 needs them"
   fi
 }
