@@ -47,7 +47,11 @@ void Head::Apply(MatView<const float> rows, size_t first, const VectorOptions& o
   for (size_t i = 0; i < poolings.size(); ++i) {
     Pool(poolings[i], rows.data, rows.stride, first, rows.rows, hidden, vector.data() + i * hidden);
   }
-  for (const HeadStep& step : steps) ApplyStep(step, &vector, &spare);
+  size_t count = steps.size();
+  if (options.keep_length) {
+    while (count > 0 && steps[count - 1].kind == HeadKind::kNormalize) --count;
+  }
+  for (size_t i = 0; i < count; ++i) ApplyStep(steps[i], &vector, &spare);
   const size_t size = options.truncate_dim == 0 ? dimensions : options.truncate_dim;
   std::copy_n(vector.data(), size, out);
   if (options.normalize) L2Normalize(out, size);

@@ -25,8 +25,9 @@ struct HeadStep {
 
 // What a caller may change about a vector.
 struct VectorOptions {
-  size_t truncate_dim = 0;  // keep the first numbers; 0: all
-  bool normalize = false;   // unit length at the very end, after truncation
+  size_t truncate_dim = 0;   // keep the first numbers; 0: all
+  bool normalize = false;    // unit length at the very end, after truncation
+  bool keep_length = false;  // leave out Normalize modules at the end
 };
 
 // The way from hidden rows to a vector.
