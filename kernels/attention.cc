@@ -1,0 +1,394 @@
+// Attention of one text and one head by query blocks of 64.
+//
+// Scores are held transposed, [keys, queries], queries along the vector: maxima, exponentials and
+// sums then need no horizontal step, the number of keys is exact, and only the last queries of a
+// block are padded to 16 columns (with copies of a real one, never stored).
+#include "kernels/attention.h"
+
+#include "kernels/types.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention.cc"
+#include "hwy/foreach_target.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/simd-inl.h"
+#include "kernels/softmax-inl.h"
+
+// 4 x 128-bit NEON has the flops of 2 x 256-bit SVE, and scalable vectors cannot live in arrays:
+// SVE machines use the NEON code.
+#if !HWY_TARGET_IS_SVE
+
+HWY_BEFORE_NAMESPACE();
+namespace pozor::HWY_NAMESPACE {
+namespace {
+
+// Keys whose exponentials are taken and multiplied with V while they are in L1.
+constexpr size_t kKeyChunk = 128;
+
+// Score of a key that a query does not see: finite, so that nothing becomes NaN.
+constexpr float kUnseen = -3.40282347e38f;
+
+// Scratch of a query block. Arrays over queries have kQueryBlock elements.
+struct Block {
+  float* q;        // [head_dim rounded up to 4, width]: the block's queries, transposed
+  float* scores;   // [kTwoPassKeys, width], then exponentials
+  float* context;  // [kQueryBlock, head_stride]: sum of exponentials times V
+  float* max;
+  float* next_max;
+  float* scale;    // exp(max - next_max)
+  float* sum;      // of exponentials
+  float* inverse;  // 1 / sum
+  float* bias;     // [kTwoPassKeys + kQueryBlock]: relative_bias reversed
+
+  size_t query_begin;
+  size_t queries;
+  size_t width;      // queries rounded up to 16
+  size_t key_begin;  // keys that any of its queries sees
+  size_t key_end;
+
+  Block(const AttentionArgs& args, float* scratch) {
+    q = scratch;
+    scores = q + kQueryBlock * args.head_stride;
+    context = scores + kQueryBlock * HWY_MIN(args.tokens, kTwoPassKeys);
+    max = context + kQueryBlock * args.head_stride;
+    next_max = max + kQueryBlock;
+    scale = next_max + kQueryBlock;
+    sum = scale + kQueryBlock;
+    inverse = sum + kQueryBlock;
+    bias = inverse + kQueryBlock;
+  }
+
+  void Start(const AttentionArgs& args, size_t first, size_t end) {
+    query_begin = first;
+    queries = HWY_MIN(end - first, kQueryBlock);
+    width = RoundUp(queries, 16);
+    const size_t last = first + queries - 1;
+    key_begin = first > args.window ? first - args.window : 0;
+    key_end = args.tokens - last - 1 > args.window ? last + args.window + 1 : args.tokens;
+    if (args.causal) key_end = last + 1;
+  }
+};
+
+// Four values each of Lanes(d) rows: lane 4b + j of the result is value j of the b-th argument.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFours(D d, const float* row0, const float* row4, const float* row8,
+                                const float* row12) {
+  const hn::Half<D> half;
+  if constexpr (HWY_MAX_LANES_D(D) == 16) {
+    return hn::Combine(d, LoadFours(half, row8, row12, nullptr, nullptr),
+                       LoadFours(half, row0, row4, nullptr, nullptr));
+  } else if constexpr (HWY_MAX_LANES_D(D) == 8) {
+    return hn::Combine(d, hn::LoadU(half, row4), hn::LoadU(half, row0));
+  } else {
+    return hn::LoadU(d, row0);
+  }
+}
+
+// block.q[d][i] = q[i][d]; columns past the last query repeat it.
+HWY_INLINE void TransposeQueries(const AttentionArgs& args, const Block& block) {
+  const DF df;
+  const hn::RepartitionToWide<DF> wide;
+  const size_t last = block.queries - 1;
+  const float* q = args.q + block.query_begin * args.head_stride;
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    const float* row[16];
+    for (size_t r = 0; r < 16; ++r) row[r] = q + HWY_MIN(i + r, last) * args.head_stride;
+    float* to = block.q + i;
+    for (size_t d = 0; d < args.head_dim; d += 4) {
+      const VF v0 = LoadFours(df, row[0] + d, row[4] + d, row[8] + d, row[12] + d);
+      const VF v1 = LoadFours(df, row[1] + d, row[5] + d, row[9] + d, row[13] + d);
+      const VF v2 = LoadFours(df, row[2] + d, row[6] + d, row[10] + d, row[14] + d);
+      const VF v3 = LoadFours(df, row[3] + d, row[7] + d, row[11] + d, row[15] + d);
+      const auto low01 = hn::BitCast(wide, hn::InterleaveLower(df, v0, v1));
+      const auto low23 = hn::BitCast(wide, hn::InterleaveLower(df, v2, v3));
+      const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(df, v0, v1));
+      const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(df, v2, v3));
+      hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, low01, low23)), df, to);
+      to += block.width;
+      hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, low01, low23)), df, to);
+      to += block.width;
+      hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, high01, high23)), df, to);
+      to += block.width;
+      hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, high01, high23)), df, to);
+      to += block.width;
+    }
+  }
+}
+
+// scores[j - key_begin][i] = q_i k_j for keys [key_begin, key_end); raises `max` by their maxima.
+HWY_INLINE void Scores(const AttentionArgs& args, const Block& block, size_t key_begin,
+                       size_t key_end, float* max) {
+  TileArgs tile;
+  tile.a = args.k + key_begin * args.head_stride;
+  tile.a_row = args.head_stride;
+  tile.a_step = 1;
+  tile.b = block.q;
+  tile.b_stride = block.width;
+  tile.depth = args.head_dim;
+  tile.c = block.scores;
+  tile.c_stride = block.width;
+  tile.accumulate = false;
+  tile.max = max;
+  const size_t keys = key_end - key_begin;
+  switch (args.head_stride) {
+    case 32:
+      return MultiplyTiles<32>(tile, keys, block.width);
+    case 64:
+      return MultiplyTiles<64>(tile, keys, block.width);
+    default:
+      return MultiplyTiles<0>(tile, keys, block.width);
+  }
+}
+
+// Adds the bias and hides what a query does not see; raises `max` by what is left.
+void AdjustScores(const AttentionArgs& args, const Block& block, size_t key_begin, size_t key_end,
+                  float* max) {
+  const DF df;
+  const auto bias_at = [&](size_t i) {
+    // Column l and key j need relative_bias[j - query_begin - l], found at key_end - 1 - j + l.
+    const ptrdiff_t distance =
+        static_cast<ptrdiff_t>(key_end - 1) - static_cast<ptrdiff_t>(block.query_begin + i);
+    const bool defined = distance < static_cast<ptrdiff_t>(args.tokens) &&
+                         -distance < static_cast<ptrdiff_t>(args.tokens);
+    return defined ? args.relative_bias[distance] : 0.0f;
+  };
+  if (args.relative_bias != nullptr) {
+    const size_t count = key_end - key_begin + block.width - 1;
+    for (size_t i = 0; i < count; ++i) block.bias[i] = bias_at(i);
+  }
+  const size_t window = HWY_MIN(args.window, args.tokens);
+  for (size_t j = key_begin; j < key_end; ++j) {
+    // Columns [first, last] see the key; small integers, exact as floats.
+    const size_t behind = args.causal ? 0 : window;
+    const size_t earliest = block.query_begin + behind;
+    const float first = j > earliest ? static_cast<float>(j - earliest) : 0.0f;
+    const float last = static_cast<float>(HWY_MIN(j + window - block.query_begin, block.width));
+    float* row = block.scores + (j - key_begin) * block.width;
+    for (size_t i = 0; i < block.width; i += kLanes) {
+      VF score = hn::Load(df, row + i);
+      if (args.relative_bias != nullptr) {
+        score = hn::Add(score, hn::LoadU(df, block.bias + (key_end - 1 - j) + i));
+      }
+      const VF column = hn::Iota(df, static_cast<float>(i));
+      const auto seen =
+          hn::And(hn::Ge(column, hn::Set(df, first)), hn::Le(column, hn::Set(df, last)));
+      score = hn::IfThenElse(seen, score, hn::Set(df, kUnseen));
+      hn::Store(score, df, row + i);
+      hn::Store(hn::Max(hn::Load(df, max + i), score), df, max + i);
+    }
+  }
+}
+
+// scores = exp(scores - max) for rows [begin, end); adds them to the running sums.
+template <bool kHidden>
+HWY_INLINE void Exponentials(const Block& block, size_t begin, size_t end) {
+  const DF df;
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    const VF max = hn::Load(df, block.max + i);
+    VF sum = hn::Load(df, block.sum + i);
+    float* score = block.scores + begin * block.width + i;
+    for (size_t j = begin; j < end; ++j, score += block.width) {
+      const VF s = hn::Load(df, score);
+      VF e = Exp(df, hn::Sub(s, max));
+      if constexpr (kHidden) e = hn::IfThenZeroElse(hn::Le(s, hn::Set(df, kUnseen)), e);
+      sum = hn::Add(sum, e);
+      hn::Store(e, df, score);
+    }
+    hn::Store(sum, df, block.sum + i);
+  }
+}
+
+// context += P V for score rows [begin, end), which belong to the keys from `key` on.
+HWY_INLINE void AddContext(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
+                           size_t key, bool accumulate) {
+  TileArgs tile;
+  tile.a = block.scores + begin * block.width;
+  tile.a_row = 1;
+  tile.a_step = block.width;
+  tile.b = args.v + key * args.head_stride;
+  tile.b_stride = args.head_stride;
+  tile.depth = end - begin;
+  tile.c = block.context;
+  tile.c_stride = args.head_stride;
+  tile.accumulate = accumulate;
+  tile.max = nullptr;
+  MultiplyTiles<1>(tile, block.queries, args.head_stride);
+}
+
+// Scores of keys [begin, end), with the maxima so far in block.max; what was accumulated under
+// smaller maxima is scaled down.
+HWY_INLINE void ScoreBlock(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
+                           bool special, bool first) {
+  const DF df;
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    hn::Store(first ? hn::Set(df, kUnseen) : hn::Load(df, block.max + i), df, block.next_max + i);
+  }
+  Scores(args, block, begin, end, special ? nullptr : block.next_max);
+  if (special) AdjustScores(args, block, begin, end, block.next_max);
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    const VF next = hn::Load(df, block.next_max + i);
+    if (first) {
+      hn::Store(hn::Zero(df), df, block.sum + i);
+    } else {
+      const VF scale = Exp(df, hn::Sub(hn::Load(df, block.max + i), next));
+      hn::Store(hn::Mul(hn::Load(df, block.sum + i), scale), df, block.sum + i);
+      hn::Store(scale, df, block.scale + i);
+    }
+    hn::Store(next, df, block.max + i);
+  }
+}
+
+// context rows *= the factors that ScoreBlock left.
+HWY_INLINE void RescaleContext(const AttentionArgs& args, const Block& block) {
+  const DF df;
+  for (size_t i = 0; i < block.queries; ++i) {
+    float* row = block.context + i * args.head_stride;
+    const float scale = block.scale[i];
+    if (scale == 1.0f) continue;
+    for (size_t c = 0; c < args.head_stride; c += kLanes) {
+      hn::Store(hn::Mul(hn::Load(df, row + c), hn::Set(df, scale)), df, row + c);
+    }
+  }
+}
+
+HWY_INLINE void InvertSums(const Block& block) {
+  const DF df;
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    hn::Store(hn::Div(hn::Set(df, 1.0f), hn::Load(df, block.sum + i)), df, block.inverse + i);
+  }
+}
+
+void StoreContext(const AttentionArgs& args, const Block& block) {
+  const DF df;
+  for (size_t i = 0; i < block.queries; ++i) {
+    const VF scale = hn::Set(df, block.inverse[i]);
+    MapRow(block.context + i * args.head_stride,
+           args.out + (block.query_begin + i) * args.out_stride, args.head_dim,
+           [scale](VF v) HWY_ATTR { return hn::Mul(v, scale); });
+  }
+}
+
+bool IsSpecial(const AttentionArgs& args) {
+  return args.causal || args.relative_bias != nullptr || args.window < args.tokens;
+}
+
+// Calls visit(begin, end, first) for the pieces of the block's keys that are scored at once: all of
+// them in a short text, else blocks of kTwoPassKeys counted from key 0.
+template <class Visit>
+HWY_INLINE void ForEachKeyBlock(const AttentionArgs& args, const Block& block, const Visit& visit) {
+  if (args.tokens <= kTwoPassKeys) return visit(block.key_begin, block.key_end, true);
+  size_t begin = block.key_begin;
+  while (begin < block.key_end) {
+    const size_t end = HWY_MIN(begin / kTwoPassKeys * kTwoPassKeys + kTwoPassKeys, block.key_end);
+    visit(begin, end, begin == block.key_begin);
+    begin = end;
+  }
+}
+
+HWY_INLINE void ExponentialsOf(const Block& block, size_t begin, size_t end, bool special) {
+  if (special) {
+    Exponentials<true>(block, begin, end);
+  } else {
+    Exponentials<false>(block, begin, end);
+  }
+}
+
+void AttentionQueries(const AttentionArgs& args, float* scratch) {
+  const bool special = IsSpecial(args);
+  Block block(args, scratch);
+  for (size_t q = args.query_begin; q < args.query_end; q += kQueryBlock) {
+    block.Start(args, q, args.query_end);
+    TransposeQueries(args, block);
+    ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool first) HWY_ATTR {
+      ScoreBlock(args, block, begin, end, special, first);
+      if (!first) RescaleContext(args, block);
+      for (size_t j = begin; j < end; j += kKeyChunk) {
+        const size_t chunk_begin = j - begin,
+                     chunk_end = HWY_MIN(end - begin, chunk_begin + kKeyChunk);
+        ExponentialsOf(block, chunk_begin, chunk_end, special);
+        AddContext(args, block, chunk_begin, chunk_end, j, !first || j != begin);
+      }
+    });
+    InvertSums(block);
+    StoreContext(args, block);
+  }
+}
+
+// Rows of the block in `weights`: exp(score - max) / sum with the maxima and sums of the whole row.
+void StoreWeights(const AttentionArgs& args, const Block& block, bool special, float* weights,
+                  size_t stride) {
+  const DF df;
+  for (size_t i = 0; i < block.queries; ++i) {
+    MapRow(weights + i * stride, weights + i * stride, args.tokens,
+           [df](VF) HWY_ATTR { return hn::Zero(df); });
+  }
+  ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool) HWY_ATTR {
+    Scores(args, block, begin, end, nullptr);
+    if (special) AdjustScores(args, block, begin, end, block.next_max);
+    ExponentialsOf(block, 0, end - begin, special);
+    for (size_t j = begin; j < end; ++j) {
+      const float* row = block.scores + (j - begin) * block.width;
+      for (size_t i = 0; i < block.queries; ++i) {
+        weights[i * stride + j] = row[i] * block.inverse[i];
+      }
+    }
+  });
+}
+
+void AttentionRows(const AttentionArgs& args, float* scratch, float* weights, size_t stride) {
+  const bool special = IsSpecial(args);
+  Block block(args, scratch);
+  for (size_t q = args.query_begin; q < args.query_end; q += kQueryBlock) {
+    block.Start(args, q, args.query_end);
+    TransposeQueries(args, block);
+    ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool first) HWY_ATTR {
+      ScoreBlock(args, block, begin, end, special, first);
+      ExponentialsOf(block, 0, end - begin, special);
+    });
+    InvertSums(block);
+    StoreWeights(args, block, special, weights + (q - args.query_begin) * stride, stride);
+  }
+}
+
+}  // namespace
+}  // namespace pozor::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // !HWY_TARGET_IS_SVE
+
+#if HWY_ONCE
+namespace pozor {
+
+size_t AttentionScratchFloats(size_t tokens, size_t head_dim) {
+  const size_t head_stride = RoundUp(head_dim, kPanelColumns);
+  const size_t rows = 2 * head_stride + HWY_MIN(tokens, kTwoPassKeys) + 5;
+  return rows * kQueryBlock + kTwoPassKeys + kQueryBlock;
+}
+
+#if HWY_ARCH_ARM
+
+void Attention(const AttentionArgs& args, float* scratch) {
+  HWY_STATIC_DISPATCH(AttentionQueries)(args, scratch);
+}
+
+void AttentionWeights(const AttentionArgs& args, float* scratch, float* weights, size_t stride) {
+  HWY_STATIC_DISPATCH(AttentionRows)(args, scratch, weights, stride);
+}
+
+#else
+
+HWY_EXPORT(AttentionQueries);
+HWY_EXPORT(AttentionRows);
+
+void Attention(const AttentionArgs& args, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(AttentionQueries)(args, scratch);
+}
+
+void AttentionWeights(const AttentionArgs& args, float* scratch, float* weights, size_t stride) {
+  HWY_DYNAMIC_DISPATCH(AttentionRows)(args, scratch, weights, stride);
+}
+
+#endif  // HWY_ARCH_ARM
+
+}  // namespace pozor
+#endif  // HWY_ONCE
