@@ -1,6 +1,7 @@
 #include "tools/cli/command.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ int RunCommand(int argc, char** argv) {
     if (verb.name != first) continue;
     const std::string problem = ApplyCpuTierFromEnvironment();
     if (!problem.empty()) return UsedWrongly(problem);
+    unsetenv("POZOR_CPU");  // applied; what --cpu says later must not be undone by loading a model
     return verb.run(arguments.subspan(2));
   }
   return UnknownVerb(first);

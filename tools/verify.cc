@@ -1,0 +1,168 @@
+#include "tools/verify.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+#include "tools/bench/json_writer.h"
+#include "tools/cli/report.h"
+#include "tools/cli/signals.h"
+#include "tools/io/npy.h"
+#include "tools/io/text_files.h"
+
+namespace pozor::tools {
+namespace {
+
+Result<std::vector<std::string>> ReadTexts(const std::string& path, const VerifyRequest& request) {
+  TextFilesOptions options;
+  options.format = request.input_format;
+  options.text_field = request.text_field;
+  options.header = request.header;
+  options.cancel = CancelOnSignals();
+  POZOR_TRY(const std::unique_ptr<TextFiles> files, TextFiles::Open({path}, options));
+  std::vector<std::string> texts;
+  while (true) {
+    POZOR_TRY(std::optional<std::string> text, files->Next());
+    if (!text.has_value()) return texts;
+    texts.push_back(std::move(*text));
+  }
+}
+
+Result<std::vector<double>> ReadScores(const std::string& path) {
+  VerifyRequest lines;
+  lines.input_format = InputFormat::kText;
+  POZOR_TRY(const std::vector<std::string> texts, ReadTexts(path, lines));
+  std::vector<double> scores;
+  for (const std::string& text : texts) {
+    double score = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), score);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
+      return Corrupt(path + ": line " + std::to_string(scores.size() + 1) +
+                     ": is no number; give one score a line");
+    }
+    scores.push_back(score);
+  }
+  return scores;
+}
+
+// Ranks from 1; equal values share the mean of theirs.
+std::vector<double> Ranks(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (size_t i = 0; i < order.size();) {
+    size_t j = i;
+    while (j < order.size() && values[order[j]] == values[order[i]]) ++j;
+    for (size_t k = i; k < j; ++k) ranks[order[k]] = 0.5 * static_cast<double>(i + 1 + j);
+    i = j;
+  }
+  return ranks;
+}
+
+double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  const double n = static_cast<double>(x.size());
+  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n;
+  const double mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  double xy = 0, xx = 0, yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean_x) * (y[i] - mean_y);
+    xx += (x[i] - mean_x) * (x[i] - mean_x);
+    yy += (y[i] - mean_y) * (y[i] - mean_y);
+  }
+  return xy / std::sqrt(xx * yy);
+}
+
+double Cosine64(const float* a, const float* b, size_t n) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < n; ++i) {
+    ab += double{a[i]} * b[i];
+    aa += double{a[i]} * a[i];
+    bb += double{b[i]} * b[i];
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+// Spearman's rank correlation of gold scores with the cosines of rows i and i + n/2.
+double Spearman(const std::vector<double>& scores, const float* vectors, size_t dimensions) {
+  std::vector<double> cosines(scores.size());
+  for (size_t i = 0; i < scores.size(); ++i) {
+    cosines[i] =
+        Cosine64(vectors + i * dimensions, vectors + (i + scores.size()) * dimensions, dimensions);
+  }
+  return Correlation(Ranks(scores), Ranks(cosines));
+}
+
+Status CompareSpearman(const std::string& path, const Vectors& got, const NpyMatrix& expected,
+                       VerifyTable* table) {
+  POZOR_TRY(const std::vector<double> scores, ReadScores(path));
+  if (2 * scores.size() != got.rows()) {
+    return Corrupt(path + ": has " + std::to_string(scores.size()) + " scores for " +
+                   std::to_string(got.rows()) +
+                   " texts; give one for each pair of texts i, i + n/2");
+  }
+  constexpr double kMostDifference = 0.01;  // of Spearman x 100
+  const double here = 100 * Spearman(scores, got.data(), got.dimensions());
+  const double there = 100 * Spearman(scores, expected.data.data(), got.dimensions());
+  VerifyRow row{"spearman x100",      {scores.size()}, std::fabs(here - there),
+                {kMostDifference, 0}, Outcome::kOk,    ""};
+  if (!(row.largest <= kMostDifference)) row.outcome = Outcome::kDifferent;
+  table->Add(row);
+  table->AddNote("spearman x100: " + JsonNumber(here, 6) + " here, " + JsonNumber(there, 6) +
+                 " in the reference");
+  return Status();
+}
+
+void NoteCosines(const Vectors& got, const NpyMatrix& expected, VerifyTable* table) {
+  double least = 1, sum = 0;
+  for (size_t row = 0; row < got.rows(); ++row) {
+    const float* reference = expected.data.data() + row * got.dimensions();
+    const double cosine = Cosine64(got[row].data(), reference, got.dimensions());
+    least = std::min(least, cosine);
+    sum += cosine;
+  }
+  const double mean = got.rows() == 0 ? 1 : sum / static_cast<double>(got.rows());
+  table->AddNote("cosine to the reference: smallest " + JsonNumber(least, 9) + ", mean " +
+                 JsonNumber(mean, 9));
+}
+
+}  // namespace
+
+Result<VerifyTable> VerifyReference(const VerifyRequest& request) {
+  POZOR_TRY(const NpyMatrix expected, ReadNpy(request.reference));
+  POZOR_TRY(const std::vector<std::string> texts, ReadTexts(request.texts, request));
+  if (texts.size() != expected.rows) {
+    return Corrupt(request.reference + ": has " + std::to_string(expected.rows) + " rows, " +
+                   request.texts + " has " + std::to_string(texts.size()) +
+                   " texts; give the texts that the vectors are of");
+  }
+  const Result<Model> model = Model::Load(request.model, request.load);
+  if (!model.ok()) return AsFailure(model.status());
+  EncodeOptions options = request.options;
+  options.cancel = CancelOnSignals();
+  const Result<Vectors> got = model->Encode(std::span<const std::string>(texts), options);
+  if (!got.ok()) return AsFailure(got.status());
+
+  VerifyTable table;
+  const std::vector<size_t> shape = {expected.rows, expected.columns};
+  table.Compare("vectors", shape, {got->data(), got->rows() * got->dimensions()}, expected.data,
+                {request.tolerance, 0});
+  if (got->dimensions() != expected.columns) return table;
+  NoteCosines(*got, expected, &table);
+  if (!request.scores.empty()) {
+    POZOR_RETURN_IF_ERROR(CompareSpearman(request.scores, *got, expected, &table));
+  }
+  return table;
+}
+
+Result<int> RunVerify(const VerifyRequest& request) {
+  POZOR_TRY(const VerifyTable table,
+            request.golden.empty() ? VerifyReference(request) : VerifyGolden(request));
+  std::printf("%s", (request.json ? table.Json() : table.Text()).c_str());
+  return table.ExitCode();
+}
+
+}  // namespace pozor::tools
