@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <initializer_list>
 #include <set>
 #include <sstream>
 
 #include "engine/machine.h"
 #include "kernels/cpu.h"
 #include "pozor/pozor.hpp"
+#include "tools/bench/text.h"
 
 #if __has_include(<gnu/libc-version.h>)
 #include <gnu/libc-version.h>
@@ -32,12 +32,6 @@ std::string Trim(std::string text) {
   text.erase(0, std::min(text.find_first_not_of(blanks), text.size()));
   const size_t last = text.find_last_not_of(blanks);
   text.erase(last == std::string::npos ? 0 : last + 1);
-  return text;
-}
-
-std::string Cat(std::initializer_list<std::string_view> parts) {
-  std::string text;
-  for (const std::string_view part : parts) text += part;
   return text;
 }
 

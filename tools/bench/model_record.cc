@@ -9,6 +9,7 @@
 
 #include "kernels/gemm.h"
 #include "models/model_impl.h"
+#include "tools/bench/text.h"
 
 namespace pozor::tools {
 namespace {
@@ -73,7 +74,7 @@ std::vector<std::string> ChosenKernels(Precision precision) {
                               : precision == Precision::kBF16 ? PackedLayout::kBf16x16x2
                                                               : PackedLayout::kF32x16;
   for (const size_t m : {1, 8, 32, 128}) {
-    names.push_back("m=" + std::to_string(m) + ": " + std::string(FindGemmKernel(layout, m).name));
+    names.push_back(Cat({"m=", std::to_string(m), ": ", FindGemmKernel(layout, m).name}));
   }
   return names;
 }

@@ -25,6 +25,7 @@ struct Workload {
   size_t texts = 0;
   size_t tokens = 0;   // of all texts, specials included, padding never counted
   size_t squares = 0;  // sum of squared lengths: what attention costs
+  double flops = 0;    // of the encoder, true work only
   size_t longest = 0;
 };
 

@@ -60,7 +60,7 @@ void WriteWorkloads(const std::vector<Workload>& workloads, JsonWriter& json) {
     json.BeginObject().Field("name", workload.name).Field("kind", workload.kind);
     json.Field("hash", workload.hash).Field("texts", workload.texts);
     json.Field("tokens", workload.tokens).Field("squares", workload.squares);
-    json.Field("longest", workload.longest).EndObject();
+    json.Field("longest", workload.longest).Field("flops", workload.flops).EndObject();
   }
   json.EndArray();
 }

@@ -15,6 +15,7 @@
 #include "models/model_impl.h"
 #include "tools/bench/json_writer.h"
 #include "tools/bench/model_record.h"
+#include "tools/bench/text.h"
 #include "tools/bench/workload.h"
 
 namespace pozor::tools {
@@ -45,7 +46,7 @@ Result<size_t> ParseCount(std::string_view text) {
   size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return InvalidArgument("\"" + std::string(text) + "\": not a count; give a whole number");
+    return InvalidArgument(Cat({"\"", text, "\": not a count; give a whole number"}));
   }
   return value;
 }
@@ -77,7 +78,7 @@ std::string Worker::Handle(std::string_view line, bool* quit) {
   const std::vector<std::string_view> fields = Split(line);
   *quit = fields[0] == "quit";
   const Result<std::string> answer = Dispatch(fields);
-  return answer.ok() ? *answer : "{\"error\": " + JsonQuote(answer.status().message()) + "}";
+  return answer.ok() ? *answer : Cat({"{\"error\": ", JsonQuote(answer.status().message()), "}"});
 }
 
 Result<std::string> Worker::Dispatch(std::span<const std::string_view> fields) {
@@ -119,7 +120,7 @@ Result<std::string> Worker::Dispatch(std::span<const std::string_view> fields) {
     POZOR_TRY(options_.encode.batch_tokens, ParseCount(fields[1]));
     return std::string("{}");
   }
-  return InvalidArgument("\"" + std::string(what) + "\": not a command of the worker protocol");
+  return InvalidArgument(Cat({"\"", what, "\": not a command of the worker protocol"}));
 }
 
 Result<std::string> Worker::Describe(const std::vector<std::string>& texts) const {
@@ -167,8 +168,8 @@ Result<std::string> Worker::Latency(size_t calls, std::string_view text) {
   std::vector<double> seconds, cpu_seconds;
   for (size_t i = 0; i < calls; ++i) {
     const double start = Now(), cpu = CpuNow();
-    POZOR_TRY(const EncodeStats stats,
-              model_.EncodeInto({&text, 1}, vector.data(), vector.size(), options_.encode));
+    const auto stats = model_.EncodeInto({&text, 1}, vector.data(), vector.size(), options_.encode);
+    if (!stats.ok()) return stats.status();
     seconds.push_back(Now() - start);
     cpu_seconds.push_back(CpuNow() - cpu);
   }
@@ -184,7 +185,7 @@ Result<std::string> Worker::Save(std::string_view path) {
              static_cast<std::streamsize>(vectors_.size() * sizeof(float)));
   file.close();
   if (!file) return IoError(std::string(path) + ": cannot be written; check the free space");
-  return "{\"saved\": " + std::to_string(vectors_.size()) + "}";
+  return Cat({"{\"saved\": ", std::to_string(vectors_.size()), "}"});
 }
 
 Result<std::string> Worker::Make(std::span<const std::string_view> fields) {

@@ -10,6 +10,8 @@ std::span<const Verb> Verbs() {
       {"tokenize", "texts to ids, tokens and offsets", TokenizeVerb},
       {"info", "this machine, and a model as it is understood", InfoVerb},
       {"verify", "a model's results against recorded ones", VerifyVerb},
+      {"bench", "how fast a model runs here, and how near the machine's roof", BenchVerb},
+      {"bench-worker", "an engine for benchmark drivers", BenchWorkerVerb},
   };
   return kVerbs;
 }

@@ -10,6 +10,8 @@ int EncodeVerb(std::span<char* const> arguments);
 int TokenizeVerb(std::span<char* const> arguments);
 int InfoVerb(std::span<char* const> arguments);
 int VerifyVerb(std::span<char* const> arguments);
+int BenchVerb(std::span<char* const> arguments);
+int BenchWorkerVerb(std::span<char* const> arguments);
 
 }  // namespace pozor::tools
 

@@ -1,0 +1,56 @@
+// What a benchmark run goes through: engines, workloads and rows.
+#ifndef POZOR_TOOLS_BENCH_PLAN_H_
+#define POZOR_TOOLS_BENCH_PLAN_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "models/json.h"
+#include "tools/bench/driver.h"
+#include "tools/bench/result.h"
+
+namespace pozor::tools {
+
+// An engine as one process: what is fixed from its start to its end.
+struct EnginePlan {
+  bool is_pozor = true;
+  std::string name = "pozor";
+  std::string precision = "f32";
+  std::string tier = "auto";
+  size_t threads = 1;
+  std::vector<size_t> batches;  // tokens of a micro-batch, or texts of a peer's batch
+  std::string command;          // of a peer
+};
+
+// Options with every empty list filled in.
+BenchOptions Resolve(BenchOptions options);
+
+// Tiers x precisions x threads of Pozor, then each peer for each number of threads.
+std::vector<EnginePlan> PlanEngines(const BenchOptions& options);
+
+// "fixed-128" -> {"fixed", 128}; "file:PATH" -> {"file", 0}.
+struct WorkloadName {
+  std::string kind;
+  size_t length = 0;
+  std::string path;
+  size_t stride = 1;  // "file:PATH@4": every fourth line
+};
+Result<WorkloadName> ParseWorkload(const std::string& name);
+
+// Texts of a workload for `threads` threads: about 16 GFLOP of products a thread, enough for
+// several micro-batches on each, the same on every machine.
+size_t CountTexts(const WorkloadName& name, size_t threads, double flops_per_token);
+
+// Command line of an engine's process.
+std::vector<std::string> EngineCommand(const EnginePlan& engine, const BenchOptions& options);
+
+// The model as a worker's answer to "info" describes it.
+ModelRecord ReadModelRecord(const JsonValue& info);
+
+std::string TextOf(const JsonValue& object, std::string_view key);
+double NumberOf(const JsonValue& object, std::string_view key);
+
+}  // namespace pozor::tools
+
+#endif  // POZOR_TOOLS_BENCH_PLAN_H_
