@@ -81,7 +81,7 @@ const GemmKernel& FindGemmKernel(PackedLayout layout, size_t m) {
       return kernel;
     }
   }
-  POZOR_CHECK(!"a packed layout without a kernel");
+  POZOR_CHECK(false && "a packed layout without a kernel");
   return kKernels[0];
 }
 

@@ -11,6 +11,7 @@
 #endif
 
 #include "kernels/gemm.h"
+#include "kernels/math-inl.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,12 +26,6 @@ struct FinishedTile {
   size_t panels;
   size_t n;  // packed columns of the whole matrix
 };
-
-template <Activation kActivation>
-HWY_INLINE VF ApplyEpilogueActivation(DF df, VF x) {
-  if constexpr (kActivation == Activation::kRelu) return hn::Max(x, hn::Zero(df));
-  return x;
-}
 
 // One panel of the tile: 16 columns, `rows` rows.
 template <Activation kActivation>
@@ -60,7 +55,7 @@ void StorePanel(const GemmEpilogue& e, const FinishedTile& tile, size_t panel_in
       VF x = hn::Load(df, from);
       if (e.bias != nullptr) x = hn::Add(x, bias);
       if (scaled) x = hn::Mul(x, scale);
-      x = ApplyEpilogueActivation<kActivation>(df, x);
+      x = ActivateVector<kActivation>(df, x);
       if (residual != nullptr) {
         const float* at = residual + r * e.residual_stride;
         x = hn::Add(x, lanes == kLanes ? hn::LoadU(df, at) : hn::LoadN(df, at, lanes));
@@ -83,11 +78,34 @@ using StoreTileFunction = void (*)(const GemmEpilogue&, const FinishedTile&);
 
 inline StoreTileFunction ChooseStoreTile(Activation activation) {
   switch (activation) {
+    case Activation::kNone:
+      return &StoreTile<Activation::kNone>;
+    case Activation::kGelu:
+      return &StoreTile<Activation::kGelu>;
+    case Activation::kGeluTanh:
+      return &StoreTile<Activation::kGeluTanh>;
+    case Activation::kQuickGelu:
+      return &StoreTile<Activation::kQuickGelu>;
     case Activation::kRelu:
       return &StoreTile<Activation::kRelu>;
-    default:
-      return &StoreTile<Activation::kNone>;
+    case Activation::kRelu6:
+      return &StoreTile<Activation::kRelu6>;
+    case Activation::kReluSquared:
+      return &StoreTile<Activation::kReluSquared>;
+    case Activation::kLeakyRelu:
+      return &StoreTile<Activation::kLeakyRelu>;
+    case Activation::kSilu:
+      return &StoreTile<Activation::kSilu>;
+    case Activation::kTanh:
+      return &StoreTile<Activation::kTanh>;
+    case Activation::kSigmoid:
+      return &StoreTile<Activation::kSigmoid>;
+    case Activation::kMish:
+      return &StoreTile<Activation::kMish>;
+    case Activation::kElu:
+      return &StoreTile<Activation::kElu>;
   }
+  return nullptr;
 }
 
 }  // namespace pozor::HWY_NAMESPACE

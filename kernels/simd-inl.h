@@ -30,7 +30,7 @@
 // reachable through a table whose row checks the CPU.
 #define POZOR_EXTRA_ISA(isa) __attribute__((target(HWY_TARGET_STR isa)))
 
-HWY_BEFORE_NAMESPACE();
+// Names only, no functions, hence no HWY_BEFORE_NAMESPACE().
 namespace pozor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -47,6 +47,5 @@ inline constexpr size_t kLanes = HWY_MAX_LANES_D(DF);  // lanes of one VF
 inline constexpr size_t kPanelVectors = 16 / kLanes;   // VF a 16-column panel row: 1, 2 or 4
 
 }  // namespace pozor::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
 
 #endif  // POZOR_KERNELS_SIMD_INL_H_
