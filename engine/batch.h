@@ -33,6 +33,18 @@ struct TokenBatch {
     types.clear();
     starts.assign(1, 0);
   }
+  // Adds the texts of another batch. Types are all there or not at all: a batch without them gets
+  // zeros beside one with them.
+  void Append(const RaggedBatch& batch) {
+    if (!batch.types.empty()) types.resize(ids.size());
+    ids.insert(ids.end(), batch.ids.begin(), batch.ids.end());
+    if (!batch.types.empty() || !types.empty()) {
+      types.insert(types.end(), batch.types.begin(), batch.types.end());
+      types.resize(ids.size());
+    }
+    const int32_t base = starts.back();
+    for (size_t i = 1; i < batch.starts.size(); ++i) starts.push_back(base + batch.starts[i]);
+  }
   RaggedBatch View() const { return {ids, types, starts}; }
 };
 

@@ -14,6 +14,7 @@
 
 namespace pozor {
 
+class Profile;    // engine/profile.h
 class Workspace;  // engine/memory.h
 
 // A block of attention rows of one text and head: weights[i * stride + j] is what query
@@ -32,10 +33,13 @@ struct Sinks {
   std::function<void(size_t layer, MatView<const float> hidden)> hidden_states;
   std::function<bool(size_t layer, size_t head)> wants_attention;
   std::function<void(const AttentionBlock&)> attention;
+
+  Profile* profile = nullptr;  // times of the zones inside the encoder
 };
 
 struct EncoderOptions {
   bool huge_pages = true;
+  size_t max_memory = 0;  // ceiling for the whole process in bytes; 0: none
 };
 
 class Encoder {
@@ -47,7 +51,8 @@ class Encoder {
   ~Encoder();
 
   const EncoderSpec& spec() const;
-  size_t weight_bytes() const;  // packed weights and tables, anonymous memory
+  size_t weight_bytes() const;  // packed weights and copied tables: anonymous memory
+  size_t mapped_bytes() const;  // tables used in place: pages of the weight file
 
   // Tokens of one text that the position table admits; SIZE_MAX without a table.
   size_t max_tokens() const;

@@ -35,8 +35,8 @@ class GraphClient {
  public:
   virtual ~GraphClient() = default;
 
-  // Serial, in order. Takes in about `text_budget` bytes of texts (at least one text); false at the
-  // end of the input.
+  // Serial, in order. Takes in about `text_budget` bytes of texts (at least one text), counting 32
+  // bytes more for each text; false at the end of the input.
   virtual Result<bool> Read(Window& window, size_t text_budget) = 0;
 
   // Any thread. Fills window.tokens with window.texts sequences.
@@ -50,12 +50,21 @@ class GraphClient {
   virtual Status Write(Window& window) = 0;
 };
 
+// How micro-batches and threads meet. The result is the same, bit by bit.
+enum class EncodeMode : uint8_t {
+  kAuto,        // by a fixed rule from tokens and threads
+  kThroughput,  // one thread a micro-batch
+  kLatency,     // all threads on one micro-batch
+};
+
 struct GraphOptions {
   size_t threads = 0;       // 0: what the machine grants this process (engine/machine.h)
   size_t batch_tokens = 0;  // tokens of a micro-batch; 0: the default for the precision
   size_t max_memory = 0;    // ceiling for the whole process in bytes; 0: none
+  size_t longest_text = 0;  // tokens at which texts are cut; 0: only the encoder's own limit
   const std::atomic<bool>* cancel = nullptr;
   Profile* profile = nullptr;
+  EncodeMode mode = EncodeMode::kAuto;
 };
 
 struct GraphStats {

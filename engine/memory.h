@@ -15,7 +15,9 @@ struct MemoryCount {
 };
 MemoryCount CountMemory();
 
-// A 64-byte aligned buffer, uninitialised. Large ones are 2 MiB aligned and ask for huge pages.
+// A 64-byte aligned buffer, uninitialised. With `huge_pages`, one of at least 2 MiB is aligned to
+// that and asks for huge pages. Throws std::bad_alloc, which the engine's entry points turn into a
+// Status.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
@@ -40,13 +42,19 @@ class AlignedBuffer {
 // A bump allocator that keeps its memory from one forward pass to the next. One thread at a time.
 class Workspace {
  public:
-  // Forgets everything taken, and makes room for `bytes` in one piece.
-  void Reset(size_t bytes);
+  // Forgets everything taken, and makes room for `bytes` in one piece. Throws std::bad_alloc.
+  void Reset(size_t bytes, bool huge_pages = true);
 
   // `count` floats, 64-byte aligned, uninitialised; within what Reset made room for.
   float* Take(size_t count);
 
   size_t capacity() const { return buffer_.size(); }
+
+  // Hands the memory over; what was taken stays where it is.
+  AlignedBuffer Release() && {
+    used_ = 0;
+    return std::move(buffer_);
+  }
 
  private:
   AlignedBuffer buffer_;

@@ -59,6 +59,7 @@ class ZoneTimer {
  public:
   ZoneTimer(Profile* profile, Zone zone, uint64_t flops = 0);
   ~ZoneTimer();
+  void AddFlops(uint64_t flops) { flops_ += flops; }
   ZoneTimer(const ZoneTimer&) = delete;
   ZoneTimer& operator=(const ZoneTimer&) = delete;
 

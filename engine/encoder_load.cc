@@ -1,0 +1,245 @@
+// Encoder::Create: from a spec and named tensors to packed weights.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "engine/executor.h"
+#include "engine/forward.h"
+#include "engine/machine.h"
+#include "kernels/check.h"
+
+namespace pozor {
+namespace {
+
+// Sizes beyond this are no encoder's; below it no product of two overflows.
+constexpr size_t kLargestSize = size_t{1} << 24;
+constexpr size_t kLongestComputedTable = size_t{1} << 16;
+
+Status CheckSizes(const EncoderSpec& spec) {
+  const EmbeddingSpec& embeddings = spec.embeddings;
+  struct Named {
+    const char* name;
+    size_t value;
+  };
+  const Named sizes[] = {{"hidden size", spec.hidden},
+                         {"number of heads", spec.heads},
+                         {"head size", spec.head_dim},
+                         {"intermediate size", spec.intermediate},
+                         {"vocabulary size", embeddings.vocab_size},
+                         {"embedding size", embeddings.size},
+                         {"number of layers", spec.layers.size()}};
+  for (const Named& size : sizes) {
+    if (size.value == 0 || size.value > kLargestSize) {
+      return Unsupported(spec.architecture + ": " + size.name + " of " +
+                         std::to_string(size.value) + " cannot be; check the model's config");
+    }
+  }
+  if (!embeddings.projection.weight.present() && embeddings.size != spec.hidden) {
+    return Unsupported(spec.architecture +
+                       ": embedding size differs from hidden size without a projection; check the "
+                       "model's config");
+  }
+  if (embeddings.position_kind == PositionKind::kNone) return {};
+  const size_t limit =
+      embeddings.position_kind == PositionKind::kLearned ? kLargestSize : kLongestComputedTable;
+  const int64_t positions = static_cast<int64_t>(embeddings.max_positions);
+  if (embeddings.max_positions == 0 || embeddings.max_positions > limit ||
+      embeddings.position_offset >= embeddings.max_positions ||
+      embeddings.position_skips_id >= positions) {
+    return Unsupported(spec.architecture + ": position table of " +
+                       std::to_string(embeddings.max_positions) + " rows from " +
+                       std::to_string(embeddings.position_offset) +
+                       " on cannot be; check the model's config");
+  }
+  return {};
+}
+
+// Walks all parameters of a spec twice in the same order: the first time it checks that each
+// exists in the right shape and adds up the memory, the second time it fills that memory.
+class Loader {
+ public:
+  Loader(WeightReader& weights, Encoder::Impl& model) : weights_(weights), model_(model) {}
+
+  Status Check() {
+    packing_ = false;
+    return Walk();
+  }
+  Status Pack(bool huge_pages) {
+    packing_ = true;
+    model_.arena.Reset(bytes_, huge_pages);
+    return Walk();
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Status Walk();
+  Status Embeddings();
+  Status Positions();
+  Status Layer(size_t l);
+  Status Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
+                 Linear* linear);
+  Status Norm(const NormRef& ref, size_t cols, NormWeights* norm);
+  Status Table(const TensorRef& ref, size_t rows, size_t cols, const float** table);
+  Status Vector(const TensorRef& ref, size_t cols, const float** vector);
+  float* Take(size_t floats);
+
+  WeightReader& weights_;
+  Encoder::Impl& model_;
+  bool packing_ = false;
+  size_t bytes_ = 0;
+};
+
+Status Loader::Walk() {
+  POZOR_RETURN_IF_ERROR(Embeddings());
+  for (size_t l = 0; l < model_.layers.size(); ++l) POZOR_RETURN_IF_ERROR(Layer(l));
+  return Norm(model_.spec.final_norm, model_.spec.hidden, &model_.final_norm);
+}
+
+Status Loader::Embeddings() {
+  const EmbeddingSpec& embeddings = model_.spec.embeddings;
+  POZOR_RETURN_IF_ERROR(
+      Table(embeddings.word, embeddings.vocab_size, embeddings.size, &model_.word));
+  POZOR_RETURN_IF_ERROR(Positions());
+  if (embeddings.type.present()) {
+    POZOR_RETURN_IF_ERROR(
+        Table(embeddings.type, embeddings.type_count, embeddings.size, &model_.type));
+  }
+  POZOR_RETURN_IF_ERROR(Norm(embeddings.norm, embeddings.size, &model_.embedding_norm));
+  if (!embeddings.projection.weight.present()) return {};
+  const LinearBlock block{.ref = &embeddings.projection, .out = model_.spec.hidden};
+  return Product({&block, 1}, embeddings.size, Activation::kNone, &model_.projection);
+}
+
+// Angle of position p and frequency k: p / 10000^(2k / size) (Vaswani et al. 2017, section 3.5).
+Status Loader::Positions() {
+  const EmbeddingSpec& embeddings = model_.spec.embeddings;
+  const size_t size = embeddings.size;
+  if (embeddings.position_kind == PositionKind::kNone) return {};
+  if (embeddings.position_kind == PositionKind::kLearned) {
+    return Table(embeddings.position, embeddings.max_positions, size, &model_.position);
+  }
+  float* table = Take(embeddings.max_positions * size);
+  if (!packing_) return {};
+  const bool interleaved = embeddings.position_kind == PositionKind::kSinusoidalInterleaved;
+  const size_t half = DivCeil(size, 2);
+  for (size_t p = 0; p < embeddings.max_positions; ++p) {
+    for (size_t c = 0; c < size; ++c) {
+      const size_t k = interleaved ? c / 2 : c % half;
+      const bool sine = interleaved ? c % 2 == 0 : c < half;
+      const double angle =
+          static_cast<double>(p) /
+          std::pow(10000.0, 2.0 * static_cast<double>(k) / static_cast<double>(size));
+      table[p * size + c] = static_cast<float>(sine ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  model_.position = table;
+  return {};
+}
+
+Status Loader::Layer(size_t l) {
+  const EncoderSpec& spec = model_.spec;
+  const LayerSpec& ref = spec.layers[l];
+  LayerWeights& layer = model_.layers[l];
+  const size_t inner = model_.attention_columns();
+  const auto heads = [&](const LinearRef& linear) {
+    return LinearBlock{
+        .ref = &linear, .out = inner, .group = spec.head_dim, .padded_group = model_.head_stride};
+  };
+  const std::array<LinearBlock, 3> qkv = {heads(ref.query), heads(ref.key), heads(ref.value)};
+  POZOR_RETURN_IF_ERROR(Product(qkv, spec.hidden, Activation::kNone, &layer.qkv));
+  const LinearBlock output{.ref = &ref.attention_output, .out = spec.hidden};
+  POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer.attention_output));
+  POZOR_RETURN_IF_ERROR(Norm(ref.attention_norm, spec.hidden, &layer.attention_norm));
+
+  const bool gated = ref.ffn_gate.weight.present();
+  const LinearBlock up{.ref = &ref.ffn_up, .out = spec.intermediate};
+  POZOR_RETURN_IF_ERROR(
+      Product({&up, 1}, spec.hidden, gated ? Activation::kNone : spec.activation, &layer.ffn_up));
+  if (gated) {
+    const LinearBlock gate{.ref = &ref.ffn_gate, .out = spec.intermediate};
+    POZOR_RETURN_IF_ERROR(Product({&gate, 1}, spec.hidden, Activation::kNone, &layer.ffn_gate));
+  }
+  const LinearBlock down{.ref = &ref.ffn_down, .out = spec.hidden};
+  POZOR_RETURN_IF_ERROR(Product({&down, 1}, spec.intermediate, Activation::kNone, &layer.ffn_down));
+  return Norm(ref.ffn_norm, spec.hidden, &layer.ffn_norm);
+}
+
+Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
+                       Linear* linear) {
+  if (packing_) {
+    POZOR_TRY(*linear, Linear::CreateIn(model_.arena, weights_, blocks, in, activation));
+    return {};
+  }
+  size_t columns = 0;
+  for (const LinearBlock& block : blocks) {
+    POZOR_RETURN_IF_ERROR(Linear::Check(weights_, block, in));
+    columns += block.packed_columns();
+  }
+  bytes_ += Linear::PackedBytes(in, columns);
+  return {};
+}
+
+Status Loader::Norm(const NormRef& ref, size_t cols, NormWeights* norm) {
+  if (!ref.gamma.present()) return {};
+  POZOR_RETURN_IF_ERROR(Vector(ref.gamma, cols, &norm->gamma));
+  return ref.beta.present() ? Vector(ref.beta, cols, &norm->beta) : Status();
+}
+
+Status Loader::Vector(const TensorRef& ref, size_t cols, const float** vector) {
+  const std::array<size_t, 1> shape = {cols};
+  POZOR_TRY(const TensorInfo* tensor, weights_.Take(ref.name, shape));
+  float* values = Take(cols);
+  if (!packing_) return {};
+  *vector = values;
+  return weights_.source().Read(*tensor, 0, cols, values);
+}
+
+// Tables are read a row at a time, so they stay in the file if their rows can be used there.
+Status Loader::Table(const TensorRef& ref, size_t rows, size_t cols, const float** table) {
+  const std::array<size_t, 2> shape = {rows, cols};
+  POZOR_TRY(const TensorInfo* tensor, weights_.Take(ref.name, shape));
+  const TensorSource& source = weights_.source();
+  if (const float* mapped = source.Map(*tensor)) {
+    *table = mapped;
+    model_.source = weights_.shared_source();
+    if (packing_) model_.mapped_bytes += rows * cols * sizeof(float);
+    return {};
+  }
+  float* copy = Take(rows * cols);
+  if (!packing_) return {};
+  *table = copy;
+  POZOR_RETURN_IF_ERROR(source.Read(*tensor, 0, rows * cols, copy));
+  source.Release(*tensor);
+  return {};
+}
+
+float* Loader::Take(size_t floats) {
+  if (packing_) return model_.arena.Take(floats);
+  bytes_ += RoundUp(floats * sizeof(float), kAlignment);
+  return nullptr;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader& weights,
+                                                 const EncoderOptions& options) try {
+  POZOR_RETURN_IF_ERROR(CheckSizes(spec));
+  auto model = std::make_unique<Impl>();
+  model->spec = std::move(spec);
+  model->head_stride = RoundUp(model->spec.head_dim, kPanelColumns);
+  model->query_scale = 1.0f / std::sqrt(static_cast<float>(model->spec.head_dim));
+  model->layers.resize(model->spec.layers.size());
+  Loader loader(weights, *model);
+  POZOR_RETURN_IF_ERROR(loader.Check());
+  POZOR_RETURN_IF_ERROR(
+      CheckCeiling("the model's weights", options.max_memory, ResidentBytes() + loader.bytes()));
+  POZOR_RETURN_IF_ERROR(loader.Pack(options.huge_pages));
+  return std::unique_ptr<Encoder>(new Encoder(std::move(model)));
+} catch (const std::bad_alloc&) {
+  return ResourceExhausted("memory: the system has too little for the model; free some");
+}
+
+}  // namespace pozor

@@ -1,0 +1,295 @@
+#include "engine/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "engine/forward.h"
+#include "engine/latency.h"
+#include "engine/machine.h"
+#include "engine/parallel.h"
+
+namespace pozor {
+
+// Takes memory for one forward pass and gives it back.
+class Executor::Lease {
+ public:
+  explicit Lease(Executor& executor) : executor_(executor) {
+    const std::lock_guard lock(executor_.mutex_);
+    if (executor_.idle_.empty()) {
+      memory_ = std::make_unique<PassMemory>();
+    } else {
+      memory_ = std::move(executor_.idle_.back());
+      executor_.idle_.pop_back();
+    }
+    executor_.idle_.reserve(executor_.idle_.size() + 1);
+  }
+  ~Lease() {
+    const std::lock_guard lock(executor_.mutex_);
+    executor_.idle_.push_back(std::move(memory_));
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  PassMemory* operator->() const { return memory_.get(); }
+
+ private:
+  Executor& executor_;
+  std::unique_ptr<PassMemory> memory_;
+};
+
+// What a call of Encode fixes for all that it does.
+struct Executor::Call {
+  const RaggedBatch& batch;
+  const GraphOptions& options;
+  const PoolFunction& pool;
+  size_t threads;
+  size_t places;  // threads that may be inside at once: those of callers with one thread as well
+  size_t batch_tokens;
+
+  bool cancelled() const {
+    return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
+  }
+};
+
+namespace {
+
+Status CancelledByCaller() { return Cancelled("encoding: stopped by the caller"); }
+
+Status PoolTexts(const RaggedBatch& batch, MatView<const float> hidden,
+                 std::span<const uint32_t> texts, const PoolFunction& pool, Profile* profile) {
+  const ZoneTimer timer(profile, Zone::kPool);
+  for (size_t i = 0; i < batch.texts(); ++i) {
+    const MatView<const float> rows = {hidden.Row(static_cast<size_t>(batch.starts[i])),
+                                       batch.length(i), hidden.cols, hidden.stride};
+    POZOR_RETURN_IF_ERROR(pool(texts.empty() ? i : texts[i], rows));
+  }
+  return {};
+}
+
+// The threads that take part in a call: the caller has its place already, helpers ask for one.
+class Place {
+ public:
+  Place(Turnstile& turnstile, size_t worker, size_t limit)
+      : turnstile_(turnstile),
+        helper_(worker > 0),
+        inside_(!helper_ || turnstile.TryEnter(limit)) {}
+  ~Place() {
+    if (helper_ && inside_) turnstile_.Leave();
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  bool inside() const { return inside_; }
+  bool ShouldLeave() const { return helper_ && turnstile_.crowded(); }
+
+ private:
+  Turnstile& turnstile_;
+  bool helper_;
+  bool inside_;
+};
+
+// The caller's own place.
+class Entry {
+ public:
+  Entry(Turnstile& turnstile, size_t limit) : turnstile_(turnstile) {
+    turnstile_.Enter(request_, limit);
+  }
+  ~Entry() { turnstile_.Leave(); }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+ private:
+  Turnstile& turnstile_;
+  Request request_;
+};
+
+}  // namespace
+
+Status Guarded(const std::function<Status()>& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted(
+        "memory: the system has no more; use fewer threads or smaller batches");
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kInternal, std::string("encoding: ") + error.what());
+  }
+}
+
+void FirstError::Set(Status status) {
+  if (status.ok()) return;
+  const std::lock_guard lock(mutex_);
+  if (!stopped_.exchange(true, std::memory_order_relaxed)) status_ = std::move(status);
+}
+
+Status FirstError::Take() {
+  const std::lock_guard lock(mutex_);
+  return std::move(status_);
+}
+
+bool Executor::WorthSharing(size_t tokens) const {
+  // Some 80 multiply-adds and 20 bytes of weights a nanosecond; waking a thread costs 50 us.
+  constexpr uint64_t kShortest = 250'000;
+  const uint64_t arithmetic = encoder_.impl().MultiplyAdds(tokens) / 80;
+  const uint64_t streaming = encoder_.weight_bytes() / 20;
+  return tokens > 0 && std::max(arithmetic, streaming) >= kShortest;
+}
+
+size_t Executor::IdleBytes() {
+  const std::lock_guard lock(mutex_);
+  size_t bytes = 0;
+  for (const auto& memory : idle_) bytes += memory->workspace.capacity();
+  return bytes;
+}
+
+Status Executor::EncodeMicroBatch(const RaggedBatch& batch, const MicroBatch& micro_batch,
+                                  const PoolFunction& pool, const GraphOptions& options,
+                                  size_t threads) {
+  const Call call{batch, options, pool, threads, std::max(threads, ThreadsFor(0)), 0};
+  Lease memory(*this);
+  Gather(batch, micro_batch, &memory->gathered);
+  const RaggedBatch part = memory->gathered.View();
+  const MatView<const float> hidden = ForwardShared(call, part, memory->workspace);
+  return PoolTexts(part, hidden, micro_batch.texts, pool, options.profile);
+}
+
+// The batch as it is, for listeners who count on its own order.
+Status Executor::EncodeWhole(const Call& call, const Sinks& sinks) {
+  const Entry entry(turnstile_, call.places);
+  Lease memory(*this);
+  const MatView<const float> hidden = encoder_.Forward(call.batch, memory->workspace, sinks);
+  return PoolTexts(call.batch, hidden, {}, call.pool, call.options.profile);
+}
+
+// A single micro-batch of one thread; texts of callers who wait come along as far as they fit.
+Status Executor::EncodeTogether(const Call& call) {
+  Request request;
+  request.batch = &call.batch;
+  request.pool = &call.pool;
+  if (!turnstile_.Enter(request, call.places)) return request.status;
+  std::vector<Request*> requests = {&request};
+  const size_t tokens = call.batch.tokens();
+  if (call.options.profile == nullptr && tokens < call.batch_tokens) {
+    turnstile_.TakeWaiting(call.batch_tokens - tokens, &requests);
+  }
+  const Status status = Guarded([&] { return RunRequests(call, requests); });
+  for (Request* other : std::span(requests).subspan(1)) {
+    turnstile_.Finish(*other, status.ok() ? other->status : status);
+  }
+  turnstile_.Leave();
+  return status.ok() ? request.status : status;
+}
+
+// One forward pass over the batches of all requests; each gets the status of its own pooling.
+Status Executor::RunRequests(const Call& call, std::span<Request* const> requests) {
+  Lease memory(*this);
+  RaggedBatch all = *requests[0]->batch;
+  if (requests.size() > 1) {
+    memory->gathered.Clear();
+    for (const Request* request : requests) memory->gathered.Append(*request->batch);
+    all = memory->gathered.View();
+  }
+  const MatView<const float> hidden = ForwardShared(call, all, memory->workspace);
+  size_t row = 0;
+  for (Request* request : requests) {
+    const RaggedBatch& batch = *request->batch;
+    const MatView<const float> rows = {hidden.Row(row), batch.tokens(), hidden.cols, hidden.stride};
+    request->status =
+        Guarded([&] { return PoolTexts(batch, rows, {}, *request->pool, call.options.profile); });
+    row += batch.tokens();
+  }
+  return {};
+}
+
+// By all threads if that pays and nobody else needs them, else by this one.
+MatView<const float> Executor::ForwardShared(const Call& call, const RaggedBatch& batch,
+                                             Workspace& workspace) {
+  const bool asked = call.options.mode == EncodeMode::kLatency;
+  const bool pays = call.options.mode == EncodeMode::kAuto && WorthSharing(batch.tokens()) &&
+                    turnstile_.HasRoom(call.places);
+  if (call.threads == 1 || !(asked || pays)) {
+    Sinks sinks;
+    sinks.profile = call.options.profile;
+    return encoder_.Forward(batch, workspace, sinks);
+  }
+  LatencyPass pass(encoder_.impl(), batch, workspace, call.options.profile, call.threads);
+  RunTeam(call.threads, [&](size_t worker) {
+    const Place place(turnstile_, worker, call.places);
+    if (place.inside()) pass.Work(worker, [&] { return place.ShouldLeave(); });
+  });
+  return pass.hidden();
+}
+
+// Throughput mode: every thread takes one micro-batch after another.
+Status Executor::EncodeSideBySide(const Call& call, std::span<const MicroBatch> plan) {
+  const Entry entry(turnstile_, call.places);
+  std::atomic<size_t> next{0};
+  FirstError error;
+  RunTeam(std::min(call.threads, plan.size()), [&](size_t worker) {
+    const Place place(turnstile_, worker, call.places);
+    while (place.inside() && !place.ShouldLeave() && !error.stopped()) {
+      const size_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= plan.size()) return;
+      error.Set(call.cancelled() ? CancelledByCaller() : Guarded([&] {
+        return EncodeMicroBatch(call.batch, plan[i], call.pool, call.options, 1);
+      }));
+    }
+  });
+  return error.Take();
+}
+
+// Latency mode: all threads on one micro-batch, then on the next.
+Status Executor::EncodeInTurn(const Call& call, std::span<const MicroBatch> plan) {
+  const Entry entry(turnstile_, call.places);
+  Lease memory(*this);
+  for (const MicroBatch& micro_batch : plan) {
+    if (call.cancelled()) return CancelledByCaller();
+    Gather(call.batch, micro_batch, &memory->gathered);
+    const RaggedBatch part = memory->gathered.View();
+    const MatView<const float> hidden = ForwardShared(call, part, memory->workspace);
+    POZOR_RETURN_IF_ERROR(
+        PoolTexts(part, hidden, micro_batch.texts, call.pool, call.options.profile));
+  }
+  return {};
+}
+
+Status Executor::Encode(const RaggedBatch& batch, const GraphOptions& options,
+                        const PoolFunction& pool, const Sinks& sinks, GraphStats* stats) {
+  const auto begin = std::chrono::steady_clock::now();
+  const size_t batch_tokens =
+      options.batch_tokens == 0 ? kDefaultBatchTokens : options.batch_tokens;
+  const size_t threads = ThreadsFor(options.threads);
+  const Call call{batch, options, pool, threads, std::max(threads, ThreadsFor(0)), batch_tokens};
+  if (call.cancelled()) return CancelledByCaller();
+  POZOR_RETURN_IF_ERROR(encoder_.CheckBatch(batch));
+  std::vector<MicroBatch> plan;
+  POZOR_RETURN_IF_ERROR(Guarded([&] { return Dispatch(call, sinks, &plan); }));
+  if (stats == nullptr) return {};
+  stats->texts += batch.texts();
+  stats->tokens += batch.tokens();
+  stats->micro_batches += std::max<size_t>(1, plan.size());
+  stats->threads = call.threads;
+  stats->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {};
+}
+
+Status Executor::Dispatch(const Call& call, const Sinks& sinks, std::vector<MicroBatch>* plan) {
+  if (call.batch.texts() == 0) return {};
+  if (sinks.hidden_states || sinks.attention) return EncodeWhole(call, sinks);
+  *plan = PlanMicroBatches(call.batch, call.batch_tokens, call.threads);
+  if (plan->size() == 1) return EncodeTogether(call);
+  size_t largest = 0;
+  for (const MicroBatch& micro_batch : *plan) largest = std::max(largest, micro_batch.tokens);
+  // Side by side, all wait for the thread with the largest share.
+  const bool uneven = 4 * largest * call.threads > 5 * call.batch.tokens();
+  const bool shared = plan->size() <= call.threads && uneven && WorthSharing(largest);
+  const bool in_turn = call.options.mode == EncodeMode::kLatency ||
+                       (call.options.mode == EncodeMode::kAuto && shared && call.threads > 1);
+  return in_turn ? EncodeInTurn(call, *plan) : EncodeSideBySide(call, *plan);
+}
+
+}  // namespace pozor

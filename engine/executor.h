@@ -1,0 +1,87 @@
+// Runs micro-batches of one encoder: alone on the calling thread, several side by side (throughput
+// mode), or one by several threads (latency mode). The mode follows from tokens and threads by a
+// fixed rule and chooses no bit of the result.
+#ifndef POZOR_ENGINE_EXECUTOR_H_
+#define POZOR_ENGINE_EXECUTOR_H_
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/encoder.h"
+#include "engine/graph.h"
+#include "engine/memory.h"
+#include "engine/plan.h"
+#include "engine/turnstile.h"
+
+namespace pozor {
+
+// Memory of a forward pass, handed from one to the next.
+struct PassMemory {
+  Workspace workspace;
+  TokenBatch gathered;
+};
+
+// The first error that any of several threads meets, and the word to stop.
+class FirstError {
+ public:
+  void Set(Status status);
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  Status Take();
+
+ private:
+  std::mutex mutex_;
+  Status status_;
+  std::atomic<bool> stopped_{false};
+};
+
+// Exceptions become a Status: nothing is thrown out of the engine.
+Status Guarded(const std::function<Status()>& work);
+
+class Executor {
+ public:
+  explicit Executor(const Encoder& encoder) : encoder_(encoder) {}
+
+  // EncodeTokens of graph.h.
+  Status Encode(const RaggedBatch& batch, const GraphOptions& options, const PoolFunction& pool,
+                const Sinks& sinks, GraphStats* stats);
+
+  // One micro-batch, then `pool` for each of its texts, by their number in `batch`. With more than
+  // one thread it may run in latency mode.
+  Status EncodeMicroBatch(const RaggedBatch& batch, const MicroBatch& micro_batch,
+                          const PoolFunction& pool, const GraphOptions& options, size_t threads);
+
+  // Memory of forward passes that waits for the next ones.
+  size_t IdleBytes();
+
+  // True if one micro-batch of `tokens` tokens keeps several threads busy for long enough to be
+  // worth waking them.
+  bool WorthSharing(size_t tokens) const;
+
+ private:
+  class Lease;
+  struct Call;
+
+  Status EncodeWhole(const Call& call, const Sinks& sinks);
+  Status Dispatch(const Call& call, const Sinks& sinks, std::vector<MicroBatch>* plan);
+  Status EncodeTogether(const Call& call);
+  Status EncodeSideBySide(const Call& call, std::span<const MicroBatch> plan);
+  Status EncodeInTurn(const Call& call, std::span<const MicroBatch> plan);
+  Status RunRequests(const Call& call, std::span<Request* const> requests);
+  MatView<const float> ForwardShared(const Call& call, const RaggedBatch& batch,
+                                     Workspace& workspace);
+
+  const Encoder& encoder_;
+  Turnstile turnstile_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<PassMemory>> idle_;  // last used, first taken
+};
+
+}  // namespace pozor
+
+#endif  // POZOR_ENGINE_EXECUTOR_H_

@@ -1,0 +1,328 @@
+#include "engine/forward.h"
+
+#include <algorithm>
+
+#include "kernels/attention.h"
+#include "kernels/check.h"
+#include "kernels/embed.h"
+#include "kernels/norm.h"
+
+namespace pozor {
+namespace {
+
+// Row stride of a buffer in floats. Rows a multiple of 4 KiB apart would meet in one cache set.
+size_t RowStride(size_t cols) {
+  const size_t stride = RoundUp(cols, kPanelColumns);
+  return stride % 1024 == 0 ? stride + kPanelColumns : stride;
+}
+
+Range Clip(Range range, size_t size) { return {range.begin, std::min(range.end, size)}; }
+
+template <class T>
+MatView<T> Part(MatView<T> x, Range rows) {
+  return {x.Row(rows.begin), rows.end - rows.begin, x.cols, x.stride};
+}
+
+MatView<const float> Const(MatView<float> x) { return {x.data, x.rows, x.cols, x.stride}; }
+
+// The layout of a pass's workspace, in floats. Both the size and the pointers come from here.
+struct Layout {
+  size_t positions, embedded, hidden, normed, qkv, context, up, gate, scratch;
+  size_t unit_stride;
+  size_t scratch_each;
+
+  Layout(const Encoder::Impl& model, size_t tokens, size_t longest, size_t workers) {
+    const EncoderSpec& spec = model.spec;
+    const auto rows = [tokens](size_t cols) { return RoundUp(tokens * RowStride(cols), 16); };
+    const bool pre = spec.norm_place == NormPlace::kPre;
+    positions = RoundUp(tokens, 16);
+    embedded = model.projection.present() ? rows(spec.embeddings.size) : 0;
+    hidden = rows(spec.hidden);
+    normed = pre ? rows(spec.hidden) : 0;
+    unit_stride = tokens * model.head_stride + 16;
+    qkv = 3 * spec.heads * unit_stride;
+    context = rows(model.attention_columns());
+    up = rows(spec.intermediate);
+    gate = model.gated() ? up : 0;
+    scratch_each = RoundUp(AttentionScratchFloats(longest, spec.head_dim), 16);
+    scratch = workers * scratch_each;
+  }
+
+  size_t TotalFloats(size_t workers) const {
+    const size_t attention_and_ffn =
+        workers == 1 ? std::max(qkv + context, up + gate) : 2 * qkv + context + up + gate;
+    return positions + embedded + hidden + normed + attention_and_ffn + scratch;
+  }
+};
+
+uint64_t Flops(const GemmArgs& args) {
+  const size_t columns = std::min(args.panel_end * kPanelColumns, args.b->n) -
+                         std::min(args.panel_begin * kPanelColumns, args.b->n);
+  return 2 * uint64_t{args.m} * columns * args.b->k;
+}
+
+size_t LongestText(const RaggedBatch& batch) {
+  size_t longest = 0;
+  for (size_t i = 0; i < batch.texts(); ++i) longest = std::max(longest, batch.length(i));
+  return longest;
+}
+
+}  // namespace
+
+uint64_t Encoder::Impl::MultiplyAdds(size_t tokens) const {
+  const uint64_t inner = attention_columns();
+  const uint64_t ffn = (gated() ? 3u : 2u) * spec.intermediate;
+  return tokens * layers.size() * spec.hidden * (4 * inner + ffn);
+}
+
+size_t ForwardPass::Bytes(const Encoder::Impl& model, size_t tokens, size_t longest_text,
+                          size_t workers) {
+  return Layout(model, tokens, longest_text, workers).TotalFloats(workers) * sizeof(float);
+}
+
+ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, Workspace& workspace,
+                         Profile* profile, size_t workers)
+    : model_(model), batch_(batch), profile_(profile), shared_(workers == 1) {
+  const EncoderSpec& spec = model.spec;
+  const size_t rows = batch.tokens();
+  const Layout layout(model, rows, LongestText(batch), workers);
+  workspace.Reset(layout.TotalFloats(workers) * sizeof(float));
+  const auto matrix = [rows](float* data, size_t cols) {
+    return MatView<float>{data, rows, cols, RowStride(cols)};
+  };
+  int32_t* positions = reinterpret_cast<int32_t*>(workspace.Take(layout.positions));
+  CountPositions(positions);
+  positions_ = positions;
+  embedded_ = matrix(workspace.Take(layout.embedded), spec.embeddings.size);
+  hidden_ = matrix(workspace.Take(layout.hidden), spec.hidden);
+  normed_ = matrix(workspace.Take(layout.normed), spec.hidden);
+  scratch_ = workspace.Take(layout.scratch);
+  scratch_floats_ = layout.scratch_each;
+  unit_stride_ = layout.unit_stride;
+  if (shared_) {
+    float* region = workspace.Take(std::max(layout.qkv + layout.context, layout.up + layout.gate));
+    qkv_[0] = qkv_[1] = region;
+    context_ = matrix(region + layout.qkv, model.attention_columns());
+    up_ = matrix(region, spec.intermediate);
+    gate_ = matrix(region + layout.up, spec.intermediate);
+  } else {
+    qkv_[0] = workspace.Take(layout.qkv);
+    qkv_[1] = workspace.Take(layout.qkv);
+    context_ = matrix(workspace.Take(layout.context), model.attention_columns());
+    up_ = matrix(workspace.Take(layout.up), spec.intermediate);
+    gate_ = matrix(workspace.Take(layout.gate), spec.intermediate);
+  }
+}
+
+void ForwardPass::CountPositions(int32_t* positions) const {
+  const EmbeddingSpec& embeddings = model_.spec.embeddings;
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    int32_t next = static_cast<int32_t>(embeddings.position_offset);
+    for (int32_t t = batch_.starts[text]; t < batch_.starts[text + 1]; ++t) {
+      const bool skipped =
+          embeddings.position_skips_id >= 0 && batch_.ids[t] == embeddings.position_skips_id;
+      positions[t] = skipped ? embeddings.position_skips_id : next++;
+    }
+  }
+}
+
+void ForwardPass::Embed(Range rows) {
+  const ZoneTimer timer(profile_, Zone::kEmbed);
+  rows = Clip(rows, tokens());
+  const EmbeddingSpec& embeddings = model_.spec.embeddings;
+  const MatView<float> sum = Part(model_.projection.present() ? embedded_ : hidden_, rows);
+  EmbedArgs args;
+  args.word = model_.word;
+  args.position = model_.position;
+  args.type = model_.type;
+  args.word_scale = embeddings.word_scale;
+  args.ids = batch_.ids.data() + rows.begin;
+  args.positions = positions_ + rows.begin;
+  args.types = batch_.types.empty() ? nullptr : batch_.types.data() + rows.begin;
+  args.tokens = sum.rows;
+  args.cols = sum.cols;
+  args.out = sum.data;
+  args.out_stride = sum.stride;
+  EmbedSum(args);
+  NormRows(model_.embedding_norm, sum, sum);
+  if (model_.projection.present()) model_.projection.Apply(Const(sum), Part(hidden_, rows));
+}
+
+void ForwardPass::NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out) {
+  if (norm.gamma == nullptr) return;
+  NormArgs args;
+  args.x = x.data;
+  args.x_stride = x.stride;
+  args.gamma = norm.gamma;
+  args.beta = norm.beta;
+  args.epsilon = model_.spec.norm_epsilon;
+  args.rows = x.rows;
+  args.cols = x.cols;
+  args.out = out.data;
+  args.out_stride = out.stride;
+  model_.spec.norm_kind == NormKind::kRmsNorm ? RmsNorm(args) : LayerNorm(args);
+}
+
+const NormWeights& ForwardPass::NormOf(size_t l, Sublayer sublayer) const {
+  const LayerWeights& layer = model_.layers[l];
+  return sublayer == Sublayer::kAttention ? layer.attention_norm : layer.ffn_norm;
+}
+
+MatView<const float> ForwardPass::Input(size_t l, Sublayer sublayer) const {
+  const bool normed =
+      model_.spec.norm_place == NormPlace::kPre && NormOf(l, sublayer).gamma != nullptr;
+  return Const(normed ? normed_ : hidden_);
+}
+
+void ForwardPass::PreNorm(size_t l, Sublayer sublayer, Range rows) {
+  if (model_.spec.norm_place != NormPlace::kPre) return;
+  const ZoneTimer timer(profile_, Zone::kNorm);
+  rows = Clip(rows, tokens());
+  NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(normed_, rows));
+}
+
+void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
+  if (model_.spec.norm_place != NormPlace::kPost) return;
+  const ZoneTimer timer(profile_, Zone::kNorm);
+  rows = Clip(rows, tokens());
+  NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
+}
+
+void ForwardPass::FinalNorm(Range rows) {
+  const ZoneTimer timer(profile_, Zone::kNorm);
+  rows = Clip(rows, tokens());
+  NormRows(model_.final_norm, Part(hidden_, rows), Part(hidden_, rows));
+}
+
+float* ForwardPass::HeadUnit(size_t l, size_t unit) const {
+  return qkv_[l % 2] + unit * unit_stride_;
+}
+
+GemmArgs ForwardPass::Product(const Linear& linear, MatView<const float> x, Range rows,
+                              Range panels) const {
+  rows = Clip(rows, tokens());
+  panels = Clip(panels, linear.panels());
+  GemmArgs args = linear.Arguments(Part(x, rows));
+  args.panel_begin = panels.begin;
+  args.panel_end = panels.end;
+  return args;
+}
+
+void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
+  const LayerWeights& layer = model_.layers[l];
+  GemmArgs args = Product(layer.qkv, Input(l, Sublayer::kAttention), rows, panels);
+  args.epilogue.scale = model_.query_scale;
+  args.epilogue.scaled_columns = model_.spec.heads * model_.head_stride;
+  args.epilogue.c = HeadUnit(l, 0) + rows.begin * model_.head_stride;
+  args.epilogue.c_stride = model_.head_stride;
+  args.epilogue.split_columns = model_.head_stride;
+  args.epilogue.unit_stride = unit_stride_;
+  const ZoneTimer timer(profile_, Zone::kQkv, Flops(args));
+  Gemm(args);
+}
+
+AttentionArgs ForwardPass::AttentionOf(size_t l, size_t text, size_t head) const {
+  const EncoderSpec& spec = model_.spec;
+  const size_t first = static_cast<size_t>(batch_.starts[text]) * model_.head_stride;
+  AttentionArgs args;
+  args.q = HeadUnit(l, head) + first;
+  args.k = HeadUnit(l, spec.heads + head) + first;
+  args.v = HeadUnit(l, 2 * spec.heads + head) + first;
+  args.head_dim = spec.head_dim;
+  args.head_stride = model_.head_stride;
+  args.tokens = batch_.length(text);
+  args.query_end = args.tokens;
+  args.window = spec.layers[l].window;
+  args.causal = spec.causal;
+  return args;
+}
+
+void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
+  rows = Clip(rows, tokens());
+  heads = Clip(heads, model_.spec.heads);
+  ZoneTimer timer(profile_, Zone::kAttention);
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    const size_t first = static_cast<size_t>(batch_.starts[text]);
+    const size_t begin = std::max(rows.begin, first);
+    const size_t end = std::min(rows.end, first + batch_.length(text));
+    if (begin >= end) continue;
+    for (size_t head = heads.begin; head < heads.end; ++head) {
+      AttentionArgs args = AttentionOf(l, text, head);
+      args.query_begin = begin - first;
+      args.query_end = end - first;
+      args.out = context_.Row(first) + head * args.head_dim;
+      args.out_stride = context_.stride;
+      Attention(args, scratch_ + worker * scratch_floats_);
+      timer.AddFlops(4 * (end - begin) * args.tokens * args.head_dim);
+    }
+  }
+}
+
+// h += x W + b
+void ForwardPass::AddProduct(const Linear& linear, MatView<const float> x, Range rows,
+                             Range panels) {
+  GemmArgs args = Product(linear, x, rows, panels);
+  args.epilogue.c = hidden_.Row(rows.begin);
+  args.epilogue.c_stride = hidden_.stride;
+  args.epilogue.residual = args.epilogue.c;
+  args.epilogue.residual_stride = hidden_.stride;
+  Gemm(args);
+}
+
+void ForwardPass::AttentionOutput(size_t l, Range rows, Range panels) {
+  const Linear& linear = model_.layers[l].attention_output;
+  const ZoneTimer timer(profile_, Zone::kAttentionOutput,
+                        Flops(Product(linear, Const(context_), rows, panels)));
+  AddProduct(linear, Const(context_), rows, panels);
+}
+
+void ForwardPass::FeedForwardUp(size_t l, Range rows, Range panels) {
+  const LayerWeights& layer = model_.layers[l];
+  const MatView<const float> x = Input(l, Sublayer::kFeedForward);
+  GemmArgs args = Product(layer.ffn_up, x, rows, panels);
+  const bool gated = layer.ffn_gate.present();
+  const ZoneTimer timer(profile_, Zone::kFeedForwardUp, Flops(args) * (gated ? 2 : 1));
+  args.epilogue.c = up_.Row(rows.begin);
+  args.epilogue.c_stride = up_.stride;
+  Gemm(args);
+  if (!gated) return;
+
+  args = Product(layer.ffn_gate, x, rows, panels);
+  args.epilogue.c = gate_.Row(rows.begin);
+  args.epilogue.c_stride = gate_.stride;
+  Gemm(args);
+  const size_t first = args.panel_begin * kPanelColumns;
+  const size_t columns = std::min(args.panel_end * kPanelColumns, up_.cols) - first;
+  for (size_t row = rows.begin; row < rows.begin + args.m; ++row) {
+    float* up = up_.Row(row) + first;
+    ActivateGated(model_.spec.activation, gate_.Row(row) + first, up, up, columns);
+  }
+}
+
+void ForwardPass::FeedForwardDown(size_t l, Range rows, Range panels) {
+  const Linear& linear = model_.layers[l].ffn_down;
+  const ZoneTimer timer(profile_, Zone::kFeedForwardDown,
+                        Flops(Product(linear, Const(up_), rows, panels)));
+  AddProduct(linear, Const(up_), rows, panels);
+}
+
+void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
+  if (!sinks.attention) return;
+  for (size_t head = 0; head < model_.spec.heads; ++head) {
+    if (sinks.wants_attention && !sinks.wants_attention(l, head)) continue;
+    for (size_t text = 0; text < batch_.texts(); ++text) {
+      AttentionArgs args = AttentionOf(l, text, head);
+      const size_t stride = RoundUp(args.tokens, kPanelColumns);
+      const AlignedBuffer rows(std::min(kQueryBlock, args.tokens) * stride * sizeof(float));
+      for (size_t begin = 0; begin < args.tokens; begin += kQueryBlock) {
+        args.query_begin = begin;
+        args.query_end = std::min(begin + kQueryBlock, args.tokens);
+        AttentionWeights(args, scratch_, rows.As<float>(), stride);
+        const size_t count = args.query_end - begin;
+        sinks.attention({l, head, text, begin, {rows.As<float>(), count, args.tokens, stride}});
+      }
+    }
+  }
+}
+
+}  // namespace pozor

@@ -1,0 +1,127 @@
+// The operations of one forward pass, each over a range of rows and, for products, of weight
+// panels: Encoder::Forward calls them whole and in order, latency mode calls them in parts.
+#ifndef POZOR_ENGINE_FORWARD_H_
+#define POZOR_ENGINE_FORWARD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/encoder.h"
+#include "engine/linear.h"
+#include "engine/memory.h"
+#include "engine/profile.h"
+
+namespace pozor {
+
+class Executor;
+
+struct NormWeights {
+  const float* gamma = nullptr;  // [cols]; null: no such norm
+  const float* beta = nullptr;   // [cols] or null
+};
+
+struct LayerWeights {
+  Linear qkv;  // Q, K and V heads, each padded to head_stride columns
+  Linear attention_output;
+  Linear ffn_gate;  // or absent
+  Linear ffn_up;
+  Linear ffn_down;
+  NormWeights attention_norm;
+  NormWeights ffn_norm;
+};
+
+// What Encoder::Create made of a spec. Immutable while forward passes run.
+struct Encoder::Impl {
+  EncoderSpec spec;
+  size_t head_stride = 0;           // head_dim rounded up to 16
+  float query_scale = 1;            // 1 / sqrt(head_dim)
+  const float* word = nullptr;      // [vocab, size]
+  const float* position = nullptr;  // [max_positions, size] or null
+  const float* type = nullptr;      // [types, size] or null
+  NormWeights embedding_norm;
+  Linear projection;
+  std::vector<LayerWeights> layers;
+  NormWeights final_norm;
+  Workspace arena;                             // everything packed or copied
+  std::shared_ptr<const TensorSource> source;  // if tables are used in place
+  size_t mapped_bytes = 0;                     // of those tables
+  std::unique_ptr<Executor> executor;          // knows no weights, only threads and workspaces
+
+  size_t attention_columns() const { return spec.heads * spec.head_dim; }
+  bool gated() const { return !layers.empty() && layers.front().ffn_gate.present(); }
+  uint64_t MultiplyAdds(size_t tokens) const;  // of the products with weights
+};
+
+// Half-open ranges; `end` past the last one means all.
+struct Range {
+  size_t begin = 0;
+  size_t end = SIZE_MAX;
+};
+
+enum class Sublayer : uint8_t { kAttention, kFeedForward };
+
+class ForwardPass {
+ public:
+  // How many workers take part. With one, buffers that are never alive together share memory; with
+  // several, Q, K and V of two layers may be alive at once.
+  ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, Workspace& workspace,
+              Profile* profile, size_t workers = 1);
+
+  static size_t Bytes(const Encoder::Impl& model, size_t tokens, size_t longest_text,
+                      size_t workers = 1);
+
+  // h = norm((word + type) + position), projected to `hidden` columns if the model does so.
+  void Embed(Range rows);
+
+  // Layer `l`: x is norm(h) in a pre-norm model and h itself in a post-norm one.
+  void PreNorm(size_t l, Sublayer sublayer, Range rows);          // x = norm(h)
+  void Qkv(size_t l, Range rows, Range panels = {});              // [q k v] = x Wqkv + b
+  void Attend(size_t l, Range rows, Range heads, size_t worker);  // c = softmax(q k^T) v
+  void AttentionOutput(size_t l, Range rows, Range panels = {});  // h += c Wo + b
+  void PostNorm(size_t l, Sublayer sublayer, Range rows);         // h = norm(h)
+  void FeedForwardUp(size_t l, Range rows, Range panels = {});    // u = act(x W1 + b), or gated
+  void FeedForwardDown(size_t l, Range rows, Range panels = {});  // h += u W2 + b
+
+  void FinalNorm(Range rows);
+
+  // Hands the attention rows of layer `l` to those who asked for them.
+  void EmitAttention(size_t l, const Sinks& sinks);
+
+  size_t tokens() const { return batch_.tokens(); }
+  MatView<const float> hidden() const {
+    return {hidden_.data, tokens(), hidden_.cols, hidden_.stride};
+  }
+
+ private:
+  void CountPositions(int32_t* positions) const;
+  const NormWeights& NormOf(size_t l, Sublayer sublayer) const;
+  void NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out);
+  GemmArgs Product(const Linear& linear, MatView<const float> x, Range rows, Range panels) const;
+  void AddProduct(const Linear& linear, MatView<const float> x, Range rows, Range panels);
+  MatView<const float> Input(size_t l, Sublayer sublayer) const;
+  float* HeadUnit(size_t l, size_t unit) const;
+  AttentionArgs AttentionOf(size_t l, size_t text, size_t head) const;
+
+  const Encoder::Impl& model_;
+  RaggedBatch batch_;
+  Profile* profile_;
+  bool shared_ = false;  // one worker: one set of Q, K and V, feed-forward rows over them
+  const int32_t* positions_ = nullptr;  // [tokens]
+  MatView<float> embedded_;             // [tokens, embedding size], only with a projection
+  MatView<float> hidden_;               // [tokens, hidden]
+  MatView<float> normed_;               // [tokens, hidden], only pre-norm
+  MatView<float> context_;              // [tokens, heads * head_dim]
+  MatView<float> up_;                   // [tokens, intermediate]
+  MatView<float> gate_;                 // [tokens, intermediate], only gated
+  float* qkv_[2] = {};                  // [3 * heads, unit_stride]: a unit is [tokens, head_stride]
+  size_t unit_stride_ = 0;
+  float* scratch_ = nullptr;  // [workers, scratch_floats]
+  size_t scratch_floats_ = 0;
+};
+
+}  // namespace pozor
+
+#endif  // POZOR_ENGINE_FORWARD_H_

@@ -1,0 +1,162 @@
+#include "engine/latency.h"
+
+#include <algorithm>
+
+namespace pozor {
+namespace {
+
+// With at least this many rows a worker, row blocks read the weights often enough; with fewer the
+// workers share the columns.
+constexpr size_t kRowsPerWorker = 24;
+
+// More pieces than workers, so that one who comes late or is held up does not hold up the rest.
+constexpr size_t kPiecesPerWorker = 2;
+
+// Piece i of n of [0, size), cut at multiples of `unit`.
+Range Piece(size_t size, size_t unit, size_t i, size_t n) {
+  const size_t units = DivCeil(size, unit);
+  return {std::min(units * i / n * unit, size), std::min(units * (i + 1) / n * unit, size)};
+}
+
+// Columns of a product are cut where the widest tiles end, if there are enough of them.
+size_t PanelUnit(size_t panels, size_t pieces) {
+  return panels >= 4 * pieces ? 4 : panels >= 2 * pieces ? 2 : 1;
+}
+
+}  // namespace
+
+LatencyPass::LatencyPass(const Encoder::Impl& model, const RaggedBatch& batch, Workspace& workspace,
+                         Profile* profile, size_t workers)
+    : model_(model), batch_(batch), pass_(model, batch, workspace, profile, workers) {
+  const size_t rows = batch.tokens();
+  if (rows == 0) return;
+  if (rows >= kRowsPerWorker * workers) {
+    BuildRowBlocks(std::min(kPiecesPerWorker * workers, rows / kRowsPerWorker), workers);
+  } else {
+    BuildColumnParts(kPiecesPerWorker * workers, workers);
+  }
+  graph_.Start(workers);
+}
+
+uint32_t LatencyPass::Add(const Task& task, size_t lane, std::span<const uint32_t> after) {
+  const uint32_t node = graph_.Add(lane, after);
+  tasks_.resize(node + 1);
+  tasks_[node] = task;
+  return node;
+}
+
+// Rows of all texts that have rows in `rows`.
+Range LatencyPass::TextsOf(Range rows) const {
+  Range whole = rows;
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    const auto begin = static_cast<size_t>(batch_.starts[text]);
+    const size_t end = begin + batch_.length(text);
+    if (end <= rows.begin || begin >= rows.end) continue;
+    whole.begin = std::min(whole.begin, begin);
+    whole.end = std::max(whole.end, end);
+  }
+  return whole;
+}
+
+void LatencyPass::BuildRowBlocks(size_t blocks, size_t workers) {
+  const size_t layers = model_.layers.size();
+  std::vector<Range> rows(blocks);
+  std::vector<uint32_t> last(blocks);  // the task after which a block's rows of Q, K, V are there
+  for (size_t b = 0; b < blocks; ++b) {
+    rows[b] = Piece(pass_.tokens(), 1, b, blocks);
+    last[b] = Add({kEmbed | kNextQkv, 0, rows[b], {}}, b * workers / blocks, {});
+  }
+  for (size_t l = 0; l < layers; ++l) {
+    std::vector<uint32_t> done(blocks);
+    for (size_t b = 0; b < blocks; ++b) {
+      const size_t lane = b * workers / blocks;
+      const Range texts = TextsOf(rows[b]);
+      std::vector<uint32_t> after;
+      for (size_t other = 0; other < blocks; ++other) {
+        if (rows[other].begin < texts.end && rows[other].end > texts.begin) {
+          after.push_back(last[other]);
+        }
+      }
+      const uint32_t attended =
+          Add({kAttend | kOutput | kAttentionNorm, l, rows[b], {}}, lane, after);
+      const uint32_t next = l + 1 < layers ? kNextQkv : 0u;
+      done[b] = Add({kUp | kDown | kFeedForwardNorm | next, l, rows[b], {}}, lane, {&attended, 1});
+    }
+    last = done;
+  }
+}
+
+void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
+  const EncoderSpec& spec = model_.spec;
+  const size_t head_parts = std::min(parts, spec.heads);
+  // All parts of a stage wait for all parts of the stage before.
+  const auto stage = [&](uint32_t stages, size_t l, size_t size, size_t unit, size_t count,
+                         uint32_t before) {
+    std::vector<uint32_t> added;
+    for (size_t i = 0; i < count; ++i) {
+      const Range columns = Piece(size, unit, i, count);
+      if (columns.begin == columns.end) continue;
+      added.push_back(
+          Add({stages, l, {0, pass_.tokens()}, columns}, i * workers / count, {&before, 1}));
+    }
+    return graph_.Join(added);
+  };
+  const auto product = [&](uint32_t stages, size_t l, const Linear& linear, uint32_t before) {
+    const size_t panels = linear.panels();
+    return stage(stages, l, panels, PanelUnit(panels, parts), parts, before);
+  };
+  const Range all = {0, pass_.tokens()};
+  uint32_t done = Add({kEmbed, 0, all, {}}, 0, {});
+  for (size_t l = 0; l < model_.layers.size(); ++l) {
+    const LayerWeights& layer = model_.layers[l];
+    done = stage(kHeads, l, spec.heads, 1, head_parts, done);
+    done = product(kOutput, l, layer.attention_output, done);
+    done = Add({kAttentionNorm, l, all, {}}, 0, {&done, 1});
+    done = product(kUp, l, layer.ffn_up, done);
+    done = product(kDown, l, layer.ffn_down, done);
+    done = Add({kFeedForwardNorm, l, all, {}}, 0, {&done, 1});
+  }
+}
+
+// Q, K and V of a range of heads, then their attention: needs no other head.
+void LatencyPass::RunHeads(const Task& task, size_t worker) {
+  const size_t panels = model_.head_stride / kPanelColumns;
+  for (size_t part = 0; part < 3; ++part) {
+    const size_t first = part * model_.spec.heads;
+    pass_.Qkv(task.layer, task.rows,
+              {(first + task.columns.begin) * panels, (first + task.columns.end) * panels});
+  }
+  pass_.Attend(task.layer, task.rows, task.columns, worker);
+}
+
+void LatencyPass::Run(const Task& task, size_t worker) {
+  const size_t l = task.layer;
+  const bool last = l + 1 == model_.layers.size();
+  if (task.stages & kEmbed) {
+    pass_.Embed(task.rows);
+    pass_.PreNorm(0, Sublayer::kAttention, task.rows);
+    if (task.stages & kNextQkv) pass_.Qkv(0, task.rows);
+    return;
+  }
+  if (task.stages & kHeads) RunHeads(task, worker);
+  if (task.stages & kAttend) pass_.Attend(l, task.rows, {}, worker);
+  if (task.stages & kOutput) pass_.AttentionOutput(l, task.rows, task.columns);
+  if (task.stages & kAttentionNorm) {
+    pass_.PostNorm(l, Sublayer::kAttention, task.rows);
+    pass_.PreNorm(l, Sublayer::kFeedForward, task.rows);
+  }
+  if (task.stages & kUp) pass_.FeedForwardUp(l, task.rows, task.columns);
+  if (task.stages & kDown) pass_.FeedForwardDown(l, task.rows, task.columns);
+  if (task.stages & kFeedForwardNorm) {
+    pass_.PostNorm(l, Sublayer::kFeedForward, task.rows);
+    if (last) pass_.FinalNorm(task.rows);
+    if (!last) pass_.PreNorm(l + 1, Sublayer::kAttention, task.rows);
+  }
+  if (task.stages & kNextQkv) pass_.Qkv(l + 1, task.rows);
+}
+
+void LatencyPass::Work(size_t worker, const std::function<bool()>& leave) {
+  graph_.Work(worker, [this](uint32_t task, size_t w) { Run(tasks_[task], w); }, leave);
+}
+
+}  // namespace pozor

@@ -1,0 +1,200 @@
+#include "engine/linear.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/check.h"
+
+namespace pozor {
+namespace {
+
+// Outputs of the tensor in the file, of which a block may be a part.
+size_t StoredOutputs(const TensorRef& ref, size_t out) {
+  return ref.fused_rows == 0 ? out : ref.fused_rows;
+}
+
+Status CheckRange(const TensorRef& ref, size_t out) {
+  const bool inside =
+      ref.fused_rows == 0
+          ? ref.row_begin == 0 && (ref.row_count == 0 || ref.row_count == out)
+          : ref.row_count == out && out <= ref.fused_rows && ref.row_begin <= ref.fused_rows - out;
+  if (inside) return {};
+  return InvalidArgument("tensor '" + ref.name + "': rows " + std::to_string(ref.row_begin) +
+                         " to " + std::to_string(ref.row_begin + ref.row_count) +
+                         " are not the part of it that the model needs; check the architecture");
+}
+
+// Packed column -> output of the block, -1 for padding.
+std::vector<int32_t> ColumnMap(const LinearBlock& block) {
+  std::vector<int32_t> columns(block.packed_columns(), -1);
+  const size_t group = block.group == 0 ? block.out : block.group;
+  const size_t padded = block.group == 0 ? block.out : block.padded_group;
+  for (size_t n = 0; n < block.out; ++n) {
+    columns[n / group * padded + n % group] = static_cast<int32_t>(n);
+  }
+  return columns;
+}
+
+// Packs from the file's own pages, without a copy between.
+void PackMapped(const float* data, const LinearBlock& block, size_t in, float* panels) {
+  const LinearRef& ref = *block.ref;
+  const size_t stored = StoredOutputs(ref.weight, block.out);
+  const std::vector<int32_t> columns = ColumnMap(block);
+  WeightView view{.data = data, .k = in, .n = block.out, .k_stride = 1, .n_stride = in};
+  if (ref.transposed) {
+    view.data += ref.weight.row_begin;
+    view.k_stride = stored;
+    view.n_stride = 1;
+  } else {
+    view.data += ref.weight.row_begin * in;
+  }
+  PackF32(view, columns.data(), columns.size(), 0, DivCeil(columns.size(), kPanelColumns), panels);
+}
+
+// Converts and packs one panel after another: its rows are read into a small buffer.
+Status PackConverted(const TensorSource& source, const TensorInfo& tensor, const LinearBlock& block,
+                     size_t in, float* panels) {
+  const std::vector<int32_t> columns = ColumnMap(block);
+  std::vector<float> rows(kPanelColumns * in);
+  std::array<int32_t, kPanelColumns> local;
+  float* panel = panels;
+  for (size_t begin = 0; begin < columns.size(); begin += kPanelColumns) {
+    const size_t count = std::min(kPanelColumns, columns.size() - begin);
+    int32_t used = 0;
+    size_t first = 0;
+    for (size_t i = 0; i < count; ++i) {  // sources of a panel are consecutive: groups are in order
+      local[i] = columns[begin + i] < 0 ? -1 : used;
+      if (columns[begin + i] >= 0 && used++ == 0) first = static_cast<size_t>(columns[begin + i]);
+    }
+    const size_t row = block.ref->weight.row_begin + first;
+    const size_t rows_used = static_cast<size_t>(used);
+    POZOR_RETURN_IF_ERROR(source.Read(tensor, row * in, rows_used * in, rows.data()));
+    const WeightView view{
+        .data = rows.data(), .k = in, .n = rows_used, .k_stride = 1, .n_stride = in};
+    PackF32(view, local.data(), count, 0, 1, panel);
+    panel += PackedPanelBytes(PackedLayout::kF32x16, in) / sizeof(float);
+  }
+  return {};
+}
+
+Status PackWeight(WeightReader& weights, const LinearBlock& block, size_t in, float* panels) {
+  const LinearRef& ref = *block.ref;
+  const size_t stored = StoredOutputs(ref.weight, block.out);
+  const std::array<size_t, 2> shape = {ref.transposed ? in : stored, ref.transposed ? stored : in};
+  POZOR_TRY(const TensorInfo* tensor, weights.Take(ref.weight.name, shape));
+  const TensorSource& source = weights.source();
+  if (const float* mapped = source.Map(*tensor)) {
+    PackMapped(mapped, block, in, panels);
+  } else if (ref.transposed) {  // columns of a panel are spread over the whole tensor
+    std::vector<float> whole(in * stored);
+    POZOR_RETURN_IF_ERROR(source.Read(*tensor, 0, whole.size(), whole.data()));
+    PackMapped(whole.data(), block, in, panels);
+  } else {
+    POZOR_RETURN_IF_ERROR(PackConverted(source, *tensor, block, in, panels));
+  }
+  source.Release(*tensor);
+  return {};
+}
+
+// Zeros where there is no bias: adding them changes nothing.
+Status PackBias(WeightReader& weights, const LinearBlock& block, float* bias) {
+  const TensorRef& ref = block.ref->bias;
+  std::fill_n(bias, block.packed_columns(), 0.0f);
+  if (!ref.present()) return {};
+  const std::array<size_t, 1> shape = {StoredOutputs(ref, block.out)};
+  POZOR_TRY(const TensorInfo* tensor, weights.Take(ref.name, shape));
+  std::vector<float> values(block.out);
+  POZOR_RETURN_IF_ERROR(weights.source().Read(*tensor, ref.row_begin, block.out, values.data()));
+  const std::vector<int32_t> columns = ColumnMap(block);
+  for (size_t p = 0; p < columns.size(); ++p) {
+    if (columns[p] >= 0) bias[p] = values[static_cast<size_t>(columns[p])];
+  }
+  return {};
+}
+
+}  // namespace
+
+size_t Linear::PackedBytes(size_t in, size_t packed_columns) {
+  const size_t panels = DivCeil(packed_columns, kPanelColumns);
+  return panels * PackedPanelBytes(PackedLayout::kF32x16, in) +
+         RoundUp(panels * kPanelColumns * sizeof(float), kAlignment);
+}
+
+Status Linear::Check(WeightReader& weights, const LinearBlock& block, size_t in) {
+  const LinearRef& ref = *block.ref;
+  POZOR_RETURN_IF_ERROR(CheckRange(ref.weight, block.out));
+  const size_t stored = StoredOutputs(ref.weight, block.out);
+  const std::array<size_t, 2> shape = {ref.transposed ? in : stored, ref.transposed ? stored : in};
+  POZOR_TRY([[maybe_unused]] const TensorInfo* weight, weights.Take(ref.weight.name, shape));
+  if (!ref.bias.present()) return {};
+  POZOR_RETURN_IF_ERROR(CheckRange(ref.bias, block.out));
+  const std::array<size_t, 1> bias_shape = {StoredOutputs(ref.bias, block.out)};
+  POZOR_TRY([[maybe_unused]] const TensorInfo* bias, weights.Take(ref.bias.name, bias_shape));
+  return {};
+}
+
+Result<Linear> Linear::Create(WeightReader& weights, const LinearRef& ref, size_t in, size_t out,
+                              Activation activation) {
+  const LinearBlock block{.ref = &ref, .out = out};
+  POZOR_RETURN_IF_ERROR(Check(weights, block, in));
+  Workspace arena;
+  arena.Reset(PackedBytes(in, out));
+  POZOR_TRY(Linear linear, CreateIn(arena, weights, {&block, 1}, in, activation));
+  linear.own_ = std::move(arena).Release();
+  return linear;
+}
+
+Result<Linear> Linear::CreateIn(Workspace& arena, WeightReader& weights,
+                                std::span<const LinearBlock> blocks, size_t in,
+                                Activation activation) {
+  size_t columns = 0;
+  for (const LinearBlock& block : blocks) {
+    POZOR_CHECK(columns % kPanelColumns == 0);  // every block starts a panel
+    columns += block.packed_columns();
+  }
+  const size_t panel_floats = PackedPanelBytes(PackedLayout::kF32x16, in) / sizeof(float);
+  const size_t panel_count = DivCeil(columns, kPanelColumns);
+  float* panels = arena.Take(panel_count * panel_floats);
+  float* bias = arena.Take(panel_count * kPanelColumns);
+  std::fill_n(bias, panel_count * kPanelColumns, 0.0f);
+
+  size_t column = 0;
+  for (const LinearBlock& block : blocks) {
+    float* block_panels = panels + column / kPanelColumns * panel_floats;
+    POZOR_RETURN_IF_ERROR(PackWeight(weights, block, in, block_panels));
+    POZOR_RETURN_IF_ERROR(PackBias(weights, block, bias + column));
+    column += block.packed_columns();
+  }
+  Linear linear;
+  linear.matrix_ = {.layout = PackedLayout::kF32x16, .panels = panels, .k = in, .n = columns};
+  linear.bias_ = bias;
+  linear.activation_ = activation;
+  return linear;
+}
+
+GemmArgs Linear::Arguments(MatView<const float> x) const {
+  POZOR_DCHECK(x.cols == matrix_.k);
+  GemmArgs args;
+  args.a = x.data;
+  args.a_stride = x.stride;
+  args.m = x.rows;
+  args.b = &matrix_;
+  args.panel_end = panels();
+  args.epilogue.bias = bias_;
+  args.epilogue.activation = activation_;
+  return args;
+}
+
+void Linear::Apply(MatView<const float> x, MatView<float> out) const {
+  POZOR_CHECK(x.rows == out.rows && out.cols == matrix_.n);
+  GemmArgs args = Arguments(x);
+  args.epilogue.c = out.data;
+  args.epilogue.c_stride = out.stride;
+  if (args.m > 0) Gemm(args);
+}
+
+}  // namespace pozor

@@ -1,0 +1,138 @@
+#include "engine/parallel.h"
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "engine/machine.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace pozor {
+namespace {
+
+// Looks before a waiting thread goes to sleep: some 20 to 50 microseconds, the length of a piece of
+// work that somebody else is likely to finish soon.
+constexpr int kLooks = 1000;
+
+void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// One arena a number of threads, kept for the life of the process: workers outlive static
+// destructors, so it is never destroyed.
+class Pools {
+ public:
+  static Pools& Get() {
+    static Pools* pools = new Pools;
+    return *pools;
+  }
+
+  tbb::task_arena& For(size_t threads) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<tbb::task_arena>& arena = arenas_[threads];
+    if (arena == nullptr) {
+      AdmitWorkers(threads);
+      arena = std::make_unique<tbb::task_arena>(static_cast<int>(threads), 1);
+    }
+    return *arena;
+  }
+
+ private:
+  // oneTBB makes as many workers as there are CPUs; who asks for more threads gets them.
+  void AdmitWorkers(size_t threads) {
+    using Control = tbb::global_control;
+    if (threads <= Control::active_value(Control::max_allowed_parallelism)) return;
+    control_.reset();
+    control_ = std::make_unique<Control>(Control::max_allowed_parallelism, threads);
+  }
+
+  std::mutex mutex_;
+  std::map<size_t, std::unique_ptr<tbb::task_arena>> arenas_;
+  std::unique_ptr<tbb::global_control> control_;
+};
+
+// What a caller shares with the workers it invited. An invitation may be read long after the call
+// is over, so it owns this, and looks at `work` only between a successful Enter and Leave.
+class Team {
+ public:
+  explicit Team(const std::function<void(size_t)>& work) : work_(&work) {}
+
+  void Help() {
+    if (Enter()) (*work_)(next_worker_.fetch_add(1, std::memory_order_relaxed));
+    Leave();
+  }
+
+  // After this nobody starts; returns when those who had started are through.
+  void Close() {
+    uint32_t state = state_.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed;
+    while (state != kClosed) {
+      WaitWhileEqual(state_, state);
+      state = state_.load(std::memory_order_acquire);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kClosed = uint32_t{1} << 31;
+
+  bool Enter() { return (state_.fetch_add(1, std::memory_order_acq_rel) & kClosed) == 0; }
+  void Leave() {
+    if (state_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1)) state_.notify_all();
+  }
+
+  const std::function<void(size_t)>* work_;
+  std::atomic<size_t> next_worker_{1};
+  std::atomic<uint32_t> state_{0};  // helpers inside, and kClosed
+};
+
+}  // namespace
+
+size_t ThreadsFor(size_t requested) {
+  static const size_t granted = PlanThreads().threads;
+  return requested == 0 ? granted : requested;
+}
+
+void WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old) {
+  for (int look = 0; look < kLooks; ++look) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    Pause();
+  }
+  value.wait(old, std::memory_order_acquire);
+}
+
+void RunTeam(size_t threads, const std::function<void(size_t worker)>& work) {
+  if (threads <= 1) return work(0);
+  // Whatever happens, nobody is inside any more when `work` ends.
+  struct Closer {
+    std::shared_ptr<Team> team;
+    ~Closer() { team->Close(); }
+  };
+  const Closer closer{std::make_shared<Team>(work)};
+  tbb::task_arena& arena = Pools::Get().For(threads);
+  for (size_t i = 1; i < threads; ++i) {
+    arena.enqueue([team = closer.team] { team->Help(); });
+  }
+  work(0);
+}
+
+void RunInPool(size_t threads, const std::function<void()>& work) {
+  if (threads <= 1) {
+    tbb::task_arena alone(1, 1);
+    alone.execute(work);
+  } else {
+    Pools::Get().For(threads).execute(work);
+  }
+}
+
+}  // namespace pozor
