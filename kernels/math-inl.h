@@ -47,7 +47,7 @@ HWY_INLINE VF ExpPowerOfTwo(DF df, VF rounded) {
 // Below this e^x is not a normal number; Exp gives 0.
 inline constexpr float kExpLow = -87.33654f;
 
-// e^x for x <= 88, -inf included: at most 1.6 ULP down to kExpLow, 0 below.
+// e^x for x <= 88, -inf included: at most 2 ULP down to kExpLow, 0 below.
 HWY_INLINE VF Exp(DF df, VF x) {
   const VF rounded = ExpRound(df, x);
   const VF r = ExpRemainder(df, x, rounded);

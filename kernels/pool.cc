@@ -69,7 +69,7 @@ void MaxRows(const float* x, size_t stride, size_t rows, size_t cols, float* out
   FoldRows(
       x, stride, rows, cols, hn::Set(df, -__builtin_huge_valf()),
       [](VF a, VF v, size_t)
-          HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Gt(v, a), hn::Ne(v, v)), v, a); },
+          HWY_ATTR { return hn::IfThenElse(hn::Or(hn::Gt(v, a), hn::IsNaN(v)), v, a); },
       [](VF a) HWY_ATTR { return a; }, out);
 }
 
