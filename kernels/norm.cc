@@ -99,9 +99,8 @@ void RmsNormRows(const NormArgs& args) {
     const float* x = args.x + r * args.x_stride;
     float* out = args.out + r * args.out_stride;
     if (args.residual != nullptr) {
-      const DF df;
       MapRow2(x, args.residual + r * args.residual_stride, out, args.cols,
-              [df](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+              [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
       x = out;
     }
     const float mean_square = SumSquares(x, 0.0f, args.cols) / cols;
