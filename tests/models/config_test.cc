@@ -1,0 +1,154 @@
+#include "models/config.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "models/architectures/architecture.h"
+#include "pozor/pozor.hpp"
+#include "tests/models/golden.h"
+
+namespace pozor {
+namespace {
+
+Config Parse(const std::string& text) {
+  return Config(ParseJson(text, "config.json").value(), "config.json");
+}
+
+TEST_CASE("the first error sticks and names key and value") {
+  Config config = Parse(R"({"a":0,"b":"x","c":1.5,"d":-1,"e":true,"f":7})");
+  CHECK(config.Size("f", 10, "f") == 7);
+  CHECK(config.status().ok());
+  config.Size("a", 10, "a");
+  config.Size("b", 10, "b");
+  REQUIRE_FALSE(config.status().ok());
+  CHECK(config.status().message() ==
+        "config.json: a is 0, a whole number from 1 to 10 is needed; check the configuration");
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  for (const Case& c : {Case{R"({})", "k is missing"},
+                        {R"({"k":11})", "k is 11"},
+                        {R"({"k":"7"})", "k is \"7\""},
+                        {R"({"k":7.0})", "k is 7"},
+                        {R"({"k":null})", "k is missing"},
+                        {R"({"k":[1]})", "k is an array"}}) {
+    Config bad = Parse(c.text);
+    bad.Size("k", 10, "k");
+    CAPTURE(c.text);
+    REQUIRE_FALSE(bad.status().ok());
+    CHECK(bad.status().message().find(c.message) != std::string::npos);
+  }
+}
+
+TEST_CASE("values, defaults and effects") {
+  Config config = Parse(
+      R"({"hidden_act":"swish","layer_norm_eps":1e-5,"is_decoder":true,"odd":3,"use_cache":true,"nothing":null})");
+  CHECK(config.ActivationOr("hidden_act", "gelu", "activation") == Activation::kSilu);
+  CHECK(config.ActivationOr("absent", "gelu", "activation") == Activation::kGelu);
+  CHECK(config.PositiveOr("layer_norm_eps", 1e-12, "epsilon") == 1e-5f);
+  CHECK(config.FlagOr("is_decoder", false, "causal"));
+  CHECK(config.SizeOr("absent", 5, 10, "") == 5);
+  std::vector<std::string> warnings;
+  config.Finish(&warnings);
+  REQUIRE(config.status().ok());
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0] == "config.json: odd = 3 is unknown to Pozor and was ignored");
+  const auto effects = config.Effects();
+  REQUIRE(effects.size() == 6);
+  CHECK(effects[0].first == "hidden_act = swish");
+  CHECK(effects[0].second == "activation");
+}
+
+TEST_CASE("every activation of transformers has a function or is refused by name") {
+  const char* known[] = {"gelu",
+                         "gelu_python",
+                         "gelu_new",
+                         "gelu_fast",
+                         "gelu_accurate",
+                         "quick_gelu",
+                         "relu",
+                         "relu2",
+                         "relu6",
+                         "leaky_relu",
+                         "silu",
+                         "swish",
+                         "tanh",
+                         "sigmoid",
+                         "mish",
+                         "linear",
+                         "gelu_pytorch_tanh",
+                         "gelu_python_tanh"};
+  Activation activation;
+  for (const char* name : known) CHECK(ParseActivation(name, &activation));
+  for (const char* name : {"gelu_10", "laplace", "prelu", "xielu", "GELU", ""}) {
+    CHECK_FALSE(ParseActivation(name, &activation));
+  }
+}
+
+TEST_CASE("values that change the mathematics are refused") {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  const Case cases[] = {
+      {R"("position_embedding_type":"relative_key")",
+       "position_embedding_type is \"relative_key\""},
+      {R"("position_embedding_type":"alibi")", "position_embedding_type is \"alibi\""},
+      {R"("add_cross_attention":true)", "add_cross_attention"},
+      {R"("is_encoder_decoder":true)", "is_encoder_decoder"},
+      {R"("pruned_heads":{"0":[1]})", "pruned_heads"},
+      {R"("quantization_config":{"quant_method":"awq"})", "quantization_config awq"},
+      {R"("hidden_act":"laplace")", "hidden_act laplace"},
+      {R"("feed_forward_type":"geglu")", "feed_forward_type"},
+      {R"("auto_map":{"AutoModel":"jinaai/jina-bert-implementation--modeling_bert.JinaBertModel"})",
+       "auto_map"},
+  };
+  const Architecture* bert = FindArchitecture("bert", "config.json").value();
+  const auto source =
+      OpenSafetensors(test::DataPath("malformed/good-folder/model.safetensors")).value();
+  const WeightReader weights(source);
+  const std::string sizes =
+      R"("hidden_size":4,"num_attention_heads":2,"intermediate_size":6,"vocab_size":8,)"
+      R"("max_position_embeddings":10,"num_hidden_layers":1)";
+  for (const Case& c : cases) {
+    Config config = Parse("{" + sizes + "," + c.text + "}");
+    std::vector<std::string> warnings;
+    bert->make_spec(config, weights);
+    config.Finish(&warnings);
+    CAPTURE(c.text);
+    REQUIRE_FALSE(config.status().ok());
+    CHECK(config.status().code() == StatusCode::kUnsupported);
+    CHECK(config.status().message().find(c.message) != std::string::npos);
+  }
+  Config config =
+      Parse("{" + sizes + R"(,"position_embedding_type":"absolute","pruned_heads":{}})");
+  const EncoderSpec spec = bert->make_spec(config, weights);
+  CHECK(config.status().ok());
+  CHECK(spec.head_dim == 2);
+  CHECK(spec.embeddings.type_count == 2);
+  CHECK_FALSE(spec.causal);
+}
+
+TEST_CASE("the architecture by type, and by class where there is no type") {
+  const auto find = [](const char* text) {
+    return FindModelType(ParseJson(text, "c").value().root(), "config.json");
+  };
+  CHECK(find(R"({"model_type":"bert","architectures":["X"]})").value() == "bert");
+  CHECK(find(R"({"architectures":["BertForMaskedLM"]})").value() == "BertForMaskedLM");
+  CHECK_FALSE(find(R"({"architectures":[]})").ok());
+  CHECK_FALSE(find(R"({"model_type":7})").ok());
+  for (const char* name : {"bert", "BertModel", "BertForMaskedLM", "BertLMHeadModel"}) {
+    CHECK(FindArchitecture(name, "config.json").value()->model_type == "bert");
+  }
+  for (const char* name : {"Bert", "BertGenerationEncoder", "roberta2", ""}) {
+    const auto found = FindArchitecture(name, "config.json");
+    REQUIRE_FALSE(found.ok());
+    CHECK(found.status().message().find("use a model of one of these types: bert") !=
+          std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace pozor
