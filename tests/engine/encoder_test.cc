@@ -1,0 +1,268 @@
+// The forward pass against its double-precision twin, over everything a spec can say.
+#include "engine/encoder.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/engine/tiny_model.h"
+#include "tests/engine/twin.h"
+#include "tests/support/compare.h"
+#include "tests/support/for_each_tier.h"
+
+namespace pozor {
+namespace {
+
+using test::MakeEncoder;
+using test::MemorySource;
+using test::RandomBatch;
+using test::TinyModelBuilder;
+using test::Twin;
+using test::TwinResult;
+
+// Rows are of size 1 after a norm; three small layers in single precision.
+constexpr double kTolerance = 2e-5;
+
+struct Case {
+  const char* name;
+  std::function<void(TinyModelBuilder&)> change;
+};
+
+const Case kCases[] = {
+    {"post-norm", [](TinyModelBuilder&) {}},
+    {"pre-norm", [](TinyModelBuilder& b) { b.spec.norm_place = NormPlace::kPre; }},
+    {"gated", [](TinyModelBuilder& b) { b.gated = true; }},
+    {"gated pre-norm without biases, RMS norm",
+     [](TinyModelBuilder& b) {
+       b.gated = true;
+       b.biases = false;
+       b.spec.norm_place = NormPlace::kPre;
+       b.spec.norm_kind = NormKind::kRmsNorm;
+       b.spec.activation = Activation::kSilu;
+     }},
+    {"no positions",
+     [](TinyModelBuilder& b) { b.spec.embeddings.position_kind = PositionKind::kNone; }},
+    {"sinusoidal, interleaved",
+     [](TinyModelBuilder& b) {
+       b.spec.embeddings.position_kind = PositionKind::kSinusoidalInterleaved;
+     }},
+    {"sinusoidal, halves",
+     [](TinyModelBuilder& b) {
+       b.spec.embeddings.position_kind = PositionKind::kSinusoidalHalves;
+       b.spec.embeddings.word_scale = 6.5f;
+     }},
+    {"positions from 2, token 1 skipped",
+     [](TinyModelBuilder& b) {
+       b.spec.embeddings.position_offset = 2;
+       b.spec.embeddings.position_skips_id = 1;
+       b.spec.embeddings.vocab_size = 5;
+     }},
+    {"no token types", [](TinyModelBuilder& b) { b.type_table = false; }},
+    {"embedding projection", [](TinyModelBuilder& b) { b.spec.embeddings.size = 24; }},
+    {"weights stored transposed", [](TinyModelBuilder& b) { b.transposed = true; }},
+    {"fused QKV", [](TinyModelBuilder& b) { b.fused_qkv = true; }},
+    {"fused QKV stored transposed, read in copies",
+     [](TinyModelBuilder& b) {
+       b.fused_qkv = true;
+       b.transposed = true;
+       b.mappable = false;
+     }},
+    {"read in copies", [](TinyModelBuilder& b) { b.mappable = false; }},
+    {"heads of 16 columns", [](TinyModelBuilder& b) { b.spec.head_dim = 16; }},
+    {"heads of 20 columns, tanh GELU",
+     [](TinyModelBuilder& b) {
+       b.spec.head_dim = 20;
+       b.spec.activation = Activation::kGeluTanh;
+     }},
+    {"window in one layer", [](TinyModelBuilder& b) { b.spec.layers[1].window = 3; }},
+    {"causal", [](TinyModelBuilder& b) { b.spec.causal = true; }},
+};
+
+const std::vector<size_t> kLengths = {5, 1, 0, 17, 70, 2};
+
+void CompareRows(MatView<const float> rows, size_t first, const test::Rows& expected) {
+  double largest = 0;
+  for (size_t r = 0; r < expected.size(); ++r) {
+    const std::span<const float> row(rows.Row(first + r), rows.cols);
+    largest = std::max(largest, test::MaxAbsDifference(row, expected[r]));
+  }
+  CHECK(largest <= kTolerance);
+}
+
+TEST_CASE("forward pass, hidden states and attention rows equal the twin's") {
+  for (const Case& c : kCases) {
+    CAPTURE(c.name);
+    TinyModelBuilder builder;
+    c.change(builder);
+    const auto source = builder.Build();
+    builder.seed = 1;
+    const auto encoder = MakeEncoder(builder);
+    const TokenBatch batch = RandomBatch(kLengths, builder.spec);
+    const Twin twin(builder.spec, *source);
+    std::vector<TwinResult> expected;
+    for (size_t text = 0; text < batch.texts(); ++text) {
+      const size_t begin = static_cast<size_t>(batch.starts[text]);
+      const size_t length = kLengths[text];
+      expected.push_back(twin.Encode(std::span(batch.ids).subspan(begin, length),
+                                     std::span(batch.types).subspan(begin, length)));
+    }
+
+    test::ForEachTier([&](CpuTier) {
+      size_t hidden_calls = 0, attention_rows = 0;
+      Sinks sinks;
+      sinks.hidden_states = [&](size_t layer, MatView<const float> hidden) {
+        CHECK(layer == hidden_calls++);
+        CHECK(hidden.rows == batch.ids.size());
+        for (size_t text = 0; text < batch.texts(); ++text) {
+          CompareRows(hidden, static_cast<size_t>(batch.starts[text]),
+                      expected[text].hidden[layer]);
+        }
+      };
+      sinks.wants_attention = [](size_t, size_t head) { return head != 1; };
+      sinks.attention = [&](const AttentionBlock& block) {
+        CHECK(block.head != 1);
+        const test::Rows& weights = expected[block.text].attention[block.layer][block.head];
+        REQUIRE(block.weights.cols == weights.size());
+        REQUIRE(block.query_begin + block.weights.rows <= weights.size());
+        for (size_t i = 0; i < block.weights.rows; ++i) {
+          const std::span<const float> row(block.weights.Row(i), block.weights.cols);
+          CHECK(test::MaxAbsDifference(row, weights[block.query_begin + i]) <= kTolerance);
+        }
+        attention_rows += block.weights.rows;
+      };
+      Workspace workspace, silent_workspace;
+      const MatView<const float> hidden = encoder->Forward(batch.View(), workspace, sinks);
+      CHECK(hidden_calls == builder.spec.layers.size() + 1);
+      CHECK(attention_rows == builder.spec.layers.size() * 2 * batch.ids.size());
+
+      // Listening changes nothing.
+      const MatView<const float> silent = encoder->Forward(batch.View(), silent_workspace);
+      for (size_t r = 0; r < hidden.rows; ++r) {
+        CHECK(test::SameBits({hidden.Row(r), hidden.cols}, {silent.Row(r), silent.cols}));
+      }
+    });
+  }
+}
+
+TEST_CASE("workspace is as large as announced") {
+  TinyModelBuilder builder;
+  const auto encoder = MakeEncoder(builder);
+  const std::vector<size_t> lengths = {30, 4};
+  const TokenBatch batch = RandomBatch(lengths, builder.spec);
+  Workspace workspace;
+  encoder->Forward(batch.View(), workspace);
+  CHECK(workspace.capacity() == RoundUp(encoder->WorkspaceBytes(34, 30), kAlignment));
+}
+
+TEST_CASE("tables stay where the source has them, or are copied") {
+  for (const bool mappable : {true, false}) {
+    CAPTURE(mappable);
+    TinyModelBuilder builder;
+    builder.mappable = mappable;
+    WeightReader reader(builder.Build());
+    auto encoder = Encoder::Create(builder.spec, reader).value();
+    const size_t tables = (50 + 200 + 2) * 40 * sizeof(float);
+    CHECK(encoder->mapped_bytes() == (mappable ? tables : 0));
+    // One release a packed tensor, and one a copied table.
+    CHECK(dynamic_cast<const MemorySource&>(reader.source()).releases ==
+          3 * 6 + (mappable ? 0 : 3));
+  }
+}
+
+struct Refusal {
+  const char* name;
+  std::function<void(EncoderSpec&)> change;
+  StatusCode code;
+  const char* part_of_message;
+};
+
+const Refusal kRefusals[] = {
+    {"missing tensor", [](EncoderSpec& s) { s.layers[1].ffn_up.weight.name = "layer1.absent"; },
+     StatusCode::kNotFound, "layer1.absent"},
+    {"wrong shape", [](EncoderSpec& s) { s.intermediate = 71; }, StatusCode::kCorrupt, "[72, 40]"},
+    {"wrong heads", [](EncoderSpec& s) { s.heads = 4; }, StatusCode::kCorrupt, "[36, 40]"},
+    {"wrong vocabulary", [](EncoderSpec& s) { s.embeddings.vocab_size = 51; }, StatusCode::kCorrupt,
+     "word"},
+    {"no hidden size", [](EncoderSpec& s) { s.hidden = 0; }, StatusCode::kUnsupported, "hidden"},
+    {"absurd number of heads", [](EncoderSpec& s) { s.heads = size_t{1} << 60; },
+     StatusCode::kUnsupported, "heads"},
+    {"absurd position table",
+     [](EncoderSpec& s) {
+       s.embeddings.position_kind = PositionKind::kSinusoidalHalves;
+       s.embeddings.max_positions = size_t{1} << 40;
+     },
+     StatusCode::kUnsupported, "position table"},
+    {"positions start beyond the table", [](EncoderSpec& s) { s.embeddings.position_offset = 200; },
+     StatusCode::kUnsupported, "position table"},
+    {"embedding size without projection", [](EncoderSpec& s) { s.embeddings.size = 39; },
+     StatusCode::kUnsupported, "projection"},
+    {"rows outside a fused tensor",
+     [](EncoderSpec& s) {
+       s.layers[0].query.weight.fused_rows = 36;
+       s.layers[0].query.weight.row_begin = 1;
+       s.layers[0].query.weight.row_count = 36;
+     },
+     StatusCode::kInvalidArgument, "layer0.query.weight"},
+};
+
+TEST_CASE("specs and weights that do not fit are refused by name") {
+  for (const Refusal& refusal : kRefusals) {
+    CAPTURE(refusal.name);
+    TinyModelBuilder builder;
+    WeightReader reader(builder.Build());
+    EncoderSpec spec = builder.spec;
+    refusal.change(spec);
+    const auto encoder = Encoder::Create(spec, reader);
+    REQUIRE(!encoder.ok());
+    CHECK(encoder.status().code() == refusal.code);
+    CHECK(encoder.status().message().find(refusal.part_of_message) != std::string::npos);
+  }
+}
+
+TEST_CASE("weights beyond the memory ceiling are refused with the number needed") {
+  TinyModelBuilder builder;
+  WeightReader reader(builder.Build());
+  const auto encoder = Encoder::Create(builder.spec, reader, {.max_memory = 1 << 20});
+  REQUIRE(!encoder.ok());
+  CHECK(encoder.status().code() == StatusCode::kResourceExhausted);
+  CHECK(encoder.status().message().find("memory ceiling of 1 MiB") != std::string::npos);
+}
+
+TEST_CASE("batches out of range are refused") {
+  TinyModelBuilder builder;
+  builder.spec.embeddings.max_positions = 10;
+  const auto encoder = MakeEncoder(builder);
+  CHECK(encoder->max_tokens() == 10);
+  struct BadBatch {
+    const char* name;
+    std::vector<int32_t> ids, types, starts;
+    bool good = false;
+  };
+  const BadBatch batches[] = {
+      {"good", {1, 49}, {0, 1}, {0, 1, 2}, true},
+      {"no types", {1, 49}, {}, {0, 1, 2}, true},
+      {"empty", {}, {}, {}, true},
+      {"only empty texts", {}, {}, {0, 0, 0}, true},
+      {"id too large", {1, 50}, {}, {0, 2}},
+      {"negative id", {-1}, {}, {0, 1}},
+      {"type too large", {1, 1}, {0, 2}, {0, 2}},
+      {"too long", std::vector<int32_t>(11, 3), {}, {0, 11}},
+      {"starts too far", {1, 2}, {}, {0, 3}},
+      {"starts descend", {1, 2}, {}, {0, 2, 1, 2}},
+      {"starts begin late", {1, 2}, {}, {1, 2}},
+      {"too few types", {1, 2}, {0}, {0, 2}},
+      {"ids without texts", {1}, {}, {}},
+  };
+  for (const BadBatch& bad : batches) {
+    CAPTURE(bad.name);
+    const RaggedBatch batch{bad.ids, bad.types, bad.starts};
+    CHECK(encoder->CheckBatch(batch).ok() == bad.good);
+    const Status status =
+        EncodeTokens(*encoder, batch, {}, [](size_t, MatView<const float>) { return Status(); });
+    CHECK(status.ok() == bad.good);
+  }
+}
+
+}  // namespace
+}  // namespace pozor

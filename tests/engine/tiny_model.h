@@ -1,0 +1,198 @@
+// Random models of a few kilobytes, held in memory, and batches for them.
+#ifndef POZOR_TESTS_ENGINE_TINY_MODEL_H_
+#define POZOR_TESTS_ENGINE_TINY_MODEL_H_
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/encoder.h"
+#include "engine/graph.h"
+#include "engine/memory.h"
+#include "tests/support/random.h"
+
+namespace pozor::test {
+
+// Tensors in memory; `mappable` decides whether the engine sees them in place or reads copies.
+class MemorySource : public TensorSource {
+ public:
+  explicit MemorySource(bool mappable = true) : mappable_(mappable) {}
+
+  void Add(const std::string& name, std::vector<size_t> shape, std::vector<float> values) {
+    infos_.push_back({name, DType::kF32, std::move(shape), values_.size()});
+    values_.push_back(std::move(values));
+  }
+  const std::vector<float>& Values(const std::string& name) const {
+    for (const TensorInfo& info : infos_) {
+      if (info.name == name) return values_[info.source_index];
+    }
+    static const std::vector<float> none;
+    return none;
+  }
+
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  Status Read(const TensorInfo& tensor, size_t begin, size_t count, float* out) const override {
+    const std::vector<float>& values = values_[tensor.source_index];
+    REQUIRE(begin + count <= values.size());
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(begin), count, out);
+    return {};
+  }
+  const float* Map(const TensorInfo& tensor) const override {
+    return mappable_ ? values_[tensor.source_index].data() : nullptr;
+  }
+  void Release(const TensorInfo&) const override { ++releases; }
+  const std::string& description() const override { return description_; }
+
+  mutable int releases = 0;
+
+ private:
+  bool mappable_;
+  std::vector<TensorInfo> infos_;
+  std::vector<std::vector<float>> values_;
+  std::string description_ = "tiny model";
+};
+
+// A spec with every parameter named, and the random tensors it names.
+class TinyModelBuilder {
+ public:
+  EncoderSpec spec;
+  bool mappable = true;
+  bool transposed = false;  // weights as [in, out]
+  bool fused_qkv = false;   // one tensor of 3 * heads * head_dim rows
+  bool biases = true;
+  bool gated = false;
+  bool type_table = true;
+  uint64_t seed = 1;
+
+  TinyModelBuilder() {
+    spec.architecture = "tiny";
+    spec.hidden = 40;
+    spec.heads = 3;
+    spec.head_dim = 12;  // padded to 16
+    spec.intermediate = 72;
+    spec.norm_epsilon = 1e-5f;
+    spec.embeddings.vocab_size = 50;
+    spec.embeddings.size = 40;
+    spec.embeddings.max_positions = 200;
+    spec.embeddings.type_count = 2;
+    spec.layers.resize(3);
+  }
+
+  std::shared_ptr<MemorySource> Build() {
+    source_ = std::make_shared<MemorySource>(mappable);
+    EmbeddingSpec& embeddings = spec.embeddings;
+    embeddings.word = Tensor("word", {embeddings.vocab_size, embeddings.size}, 1.0f);
+    if (embeddings.position_kind == PositionKind::kLearned) {
+      embeddings.position = Tensor("position", {embeddings.max_positions, embeddings.size}, 0.5f);
+    }
+    if (type_table) {
+      embeddings.type = Tensor("type", {embeddings.type_count, embeddings.size}, 0.5f);
+    }
+    embeddings.norm = Norm("embedding_norm", embeddings.size);
+    if (embeddings.size != spec.hidden) {
+      embeddings.projection = Product("projection", embeddings.size, spec.hidden);
+    }
+    for (size_t l = 0; l < spec.layers.size(); ++l) Layer("layer" + std::to_string(l), l);
+    if (spec.norm_place == NormPlace::kPre) spec.final_norm = Norm("final_norm", spec.hidden);
+    return source_;
+  }
+
+ private:
+  TensorRef Tensor(const std::string& name, std::vector<size_t> shape, float deviation,
+                   float mean = 0.0f) {
+    size_t count = 1;
+    for (const size_t dimension : shape) count *= dimension;
+    std::vector<float> values = NormalFloats(count, ++seed, deviation);
+    for (float& value : values) value += mean;
+    source_->Add(name, std::move(shape), std::move(values));
+    return {.name = name};
+  }
+
+  NormRef Norm(const std::string& name, size_t cols) {
+    return {Tensor(name + ".gamma", {cols}, 0.2f, 1.0f), Tensor(name + ".beta", {cols}, 0.2f)};
+  }
+
+  LinearRef Product(const std::string& name, size_t in, size_t out) {
+    LinearRef ref;
+    const std::vector<size_t> shape = transposed ? std::vector{in, out} : std::vector{out, in};
+    ref.weight = Tensor(name + ".weight", shape, 1.2f / std::sqrt(static_cast<float>(in)));
+    if (biases) ref.bias = Tensor(name + ".bias", {out}, 0.2f);
+    ref.transposed = transposed;
+    return ref;
+  }
+
+  void Layer(const std::string& name, size_t l) {
+    LayerSpec& layer = spec.layers[l];
+    const size_t inner = spec.heads * spec.head_dim;
+    if (fused_qkv) {
+      const LinearRef all = Product(name + ".qkv", spec.hidden, 3 * inner);
+      LinearRef* parts[] = {&layer.query, &layer.key, &layer.value};
+      for (size_t i = 0; i < 3; ++i) {
+        *parts[i] = all;
+        for (TensorRef* ref : {&parts[i]->weight, &parts[i]->bias}) {
+          ref->row_begin = i * inner;
+          ref->row_count = inner;
+          ref->fused_rows = 3 * inner;
+        }
+      }
+    } else {
+      layer.query = Product(name + ".query", spec.hidden, inner);
+      layer.key = Product(name + ".key", spec.hidden, inner);
+      layer.value = Product(name + ".value", spec.hidden, inner);
+    }
+    layer.attention_output = Product(name + ".output", inner, spec.hidden);
+    layer.attention_norm = Norm(name + ".attention_norm", spec.hidden);
+    layer.ffn_up = Product(name + ".up", spec.hidden, spec.intermediate);
+    if (gated) layer.ffn_gate = Product(name + ".gate", spec.hidden, spec.intermediate);
+    layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden);
+    layer.ffn_norm = Norm(name + ".ffn_norm", spec.hidden);
+  }
+
+  std::shared_ptr<MemorySource> source_;
+};
+
+inline std::unique_ptr<Encoder> MakeEncoder(TinyModelBuilder& builder) {
+  WeightReader reader(builder.Build());
+  Result<std::unique_ptr<Encoder>> encoder = Encoder::Create(builder.spec, reader);
+  REQUIRE_MESSAGE(encoder.ok(), encoder.status().message());
+  CHECK(reader.Unused().empty());
+  return std::move(*encoder);
+}
+
+inline TokenBatch RandomBatch(std::span<const size_t> lengths, const EncoderSpec& spec,
+                              uint64_t seed = 7) {
+  Random random(seed);
+  TokenBatch batch;
+  for (const size_t length : lengths) {
+    for (size_t t = 0; t < length; ++t) {
+      batch.ids.push_back(static_cast<int32_t>(random.Index(spec.embeddings.vocab_size)));
+      batch.types.push_back(static_cast<int32_t>(random.Index(spec.embeddings.type_count)));
+    }
+    batch.EndText();
+  }
+  return batch;
+}
+
+// The rows of every text by EncodeTokens, text after text.
+inline std::vector<std::vector<float>> EncodeRows(const Encoder& encoder, const RaggedBatch& batch,
+                                                  const GraphOptions& options = {}) {
+  std::vector<std::vector<float>> rows(batch.texts());
+  const Status status = EncodeTokens(
+      encoder, batch, options, [&](size_t text, MatView<const float> hidden) -> Status {
+        for (size_t r = 0; r < hidden.rows; ++r) {
+          rows[text].insert(rows[text].end(), hidden.Row(r), hidden.Row(r) + hidden.cols);
+        }
+        return {};
+      });
+  CHECK_MESSAGE(status.ok(), status.message());
+  return rows;
+}
+
+}  // namespace pozor::test
+
+#endif  // POZOR_TESTS_ENGINE_TINY_MODEL_H_

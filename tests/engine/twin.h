@@ -1,0 +1,183 @@
+// The encoder once more, in double precision, a text at a time, with plain loops.
+#ifndef POZOR_TESTS_ENGINE_TWIN_H_
+#define POZOR_TESTS_ENGINE_TWIN_H_
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "tests/engine/tiny_model.h"
+#include "tests/support/reference.h"
+
+namespace pozor::test {
+
+using Rows = std::vector<std::vector<double>>;
+
+struct TwinResult {
+  std::vector<Rows> hidden;                  // [layers + 1][tokens, hidden]
+  std::vector<std::vector<Rows>> attention;  // [layers][heads][tokens, tokens]
+};
+
+class Twin {
+ public:
+  Twin(const EncoderSpec& spec, const MemorySource& source) : spec_(spec), source_(source) {}
+
+  TwinResult Encode(std::span<const int32_t> ids, std::span<const int32_t> types) const {
+    TwinResult result;
+    Rows h = Embed(ids, types);
+    result.attention.resize(spec_.layers.size());
+    const bool pre = spec_.norm_place == NormPlace::kPre;
+    for (size_t l = 0; l < spec_.layers.size(); ++l) {
+      const LayerSpec& layer = spec_.layers[l];
+      result.hidden.push_back(h);
+      const Rows context =
+          Attend(layer, pre ? Norm(layer.attention_norm, h) : h, &result.attention[l]);
+      Add(&h, Product(layer.attention_output, context, spec_.hidden));
+      if (!pre) h = Norm(layer.attention_norm, h);
+      Add(&h, FeedForward(layer, pre ? Norm(layer.ffn_norm, h) : h));
+      if (!pre) h = Norm(layer.ffn_norm, h);
+    }
+    if (spec_.final_norm.gamma.present()) h = Norm(spec_.final_norm, h);
+    result.hidden.push_back(h);
+    return result;
+  }
+
+ private:
+  static void Add(Rows* h, const Rows& x) {
+    for (size_t r = 0; r < h->size(); ++r) {
+      for (size_t c = 0; c < (*h)[r].size(); ++c) (*h)[r][c] += x[r][c];
+    }
+  }
+
+  double PositionValue(size_t position, size_t column) const {
+    const EmbeddingSpec& e = spec_.embeddings;
+    const double size = static_cast<double>(e.size), p = static_cast<double>(position);
+    const auto angle = [&](size_t k) {
+      return p / std::pow(10000.0, 2.0 * static_cast<double>(k) / size);
+    };
+    switch (e.position_kind) {
+      case PositionKind::kNone:
+        return 0;
+      case PositionKind::kLearned:
+        return source_.Values(e.position.name)[position * e.size + column];
+      case PositionKind::kSinusoidalInterleaved:
+        return column % 2 == 0 ? std::sin(angle(column / 2)) : std::cos(angle(column / 2));
+      case PositionKind::kSinusoidalHalves:
+        return column < e.size / 2 ? std::sin(angle(column)) : std::cos(angle(column - e.size / 2));
+    }
+    return 0;
+  }
+
+  Rows Embed(std::span<const int32_t> ids, std::span<const int32_t> types) const {
+    const EmbeddingSpec& e = spec_.embeddings;
+    Rows sum;
+    size_t next = e.position_offset;
+    for (size_t t = 0; t < ids.size(); ++t) {
+      const size_t position = ids[t] == e.position_skips_id ? static_cast<size_t>(ids[t]) : next++;
+      std::vector<double> row(e.size);
+      for (size_t c = 0; c < e.size; ++c) {
+        row[c] = source_.Values(e.word.name)[static_cast<size_t>(ids[t]) * e.size + c];
+        row[c] = row[c] * e.word_scale + PositionValue(position, c);
+        if (!e.type.present()) continue;
+        const size_t type = types.empty() ? 0 : static_cast<size_t>(types[t]);
+        row[c] += source_.Values(e.type.name)[type * e.size + c];
+      }
+      sum.push_back(row);
+    }
+    sum = Norm(e.norm, sum);
+    return e.projection.weight.present() ? Product(e.projection, sum, spec_.hidden) : sum;
+  }
+
+  Rows Product(const LinearRef& ref, const Rows& x, size_t out) const {
+    const std::vector<float>& weight = source_.Values(ref.weight.name);
+    const std::vector<float>& bias = source_.Values(ref.bias.name);
+    const size_t stored = ref.weight.fused_rows == 0 ? out : ref.weight.fused_rows;
+    Rows y;
+    for (const std::vector<double>& row : x) {
+      std::vector<double> sums(out);
+      for (size_t n = 0; n < out; ++n) {
+        const size_t output = ref.weight.row_begin + n;
+        for (size_t k = 0; k < row.size(); ++k) {
+          const size_t at = ref.transposed ? k * stored + output : output * row.size() + k;
+          sums[n] += row[k] * static_cast<double>(weight[at]);
+        }
+        if (!bias.empty()) sums[n] += static_cast<double>(bias[output]);
+      }
+      y.push_back(sums);
+    }
+    return y;
+  }
+
+  Rows Norm(const NormRef& ref, const Rows& x) const {
+    if (!ref.gamma.present()) return x;
+    const std::vector<float>& gamma = source_.Values(ref.gamma.name);
+    const std::vector<float>& beta = source_.Values(ref.beta.name);
+    const bool centred = spec_.norm_kind == NormKind::kLayerNorm;
+    Rows y = x;
+    for (std::vector<double>& row : y) {
+      const double n = static_cast<double>(row.size());
+      double mean = 0, variance = 0;
+      for (const double value : row) mean += centred ? value / n : 0;
+      for (const double value : row) variance += (value - mean) * (value - mean) / n;
+      for (size_t c = 0; c < row.size(); ++c) {
+        row[c] = (row[c] - mean) / std::sqrt(variance + static_cast<double>(spec_.norm_epsilon)) *
+                 static_cast<double>(gamma[c]);
+        if (centred && !beta.empty()) row[c] += static_cast<double>(beta[c]);
+      }
+    }
+    return y;
+  }
+
+  bool Sees(const LayerSpec& layer, size_t i, size_t j) const {
+    const size_t distance = i > j ? i - j : j - i;
+    return distance <= layer.window && !(spec_.causal && j > i);
+  }
+
+  Rows Attend(const LayerSpec& layer, const Rows& x, std::vector<Rows>* attention) const {
+    const size_t inner = spec_.heads * spec_.head_dim, d = spec_.head_dim;
+    const Rows q = Product(layer.query, x, inner), k = Product(layer.key, x, inner),
+               v = Product(layer.value, x, inner);
+    Rows context(x.size(), std::vector<double>(inner));
+    for (size_t head = 0; head < spec_.heads; ++head) {
+      Rows weights(x.size(), std::vector<double>(x.size()));
+      for (size_t i = 0; i < x.size(); ++i) {
+        double sum = 0;
+        for (size_t j = 0; j < x.size(); ++j) {
+          if (!Sees(layer, i, j)) continue;
+          double score = 0;
+          for (size_t c = head * d; c < (head + 1) * d; ++c) score += q[i][c] * k[j][c];
+          sum += weights[i][j] = std::exp(score / std::sqrt(static_cast<double>(d)));
+        }
+        for (size_t j = 0; j < x.size(); ++j) {
+          weights[i][j] /= sum;
+          for (size_t c = head * d; c < (head + 1) * d; ++c) {
+            context[i][c] += weights[i][j] * v[j][c];
+          }
+        }
+      }
+      attention->push_back(weights);
+    }
+    return context;
+  }
+
+  Rows FeedForward(const LayerSpec& layer, const Rows& x) const {
+    Rows up = Product(layer.ffn_up, x, spec_.intermediate);
+    const bool gated = layer.ffn_gate.weight.present();
+    const Rows gate = gated ? Product(layer.ffn_gate, x, spec_.intermediate) : up;
+    for (size_t r = 0; r < up.size(); ++r) {
+      for (size_t c = 0; c < up[r].size(); ++c) {
+        const double activated = ReferenceActivation(spec_.activation, gate[r][c]);
+        up[r][c] = gated ? activated * up[r][c] : activated;
+      }
+    }
+    return Product(layer.ffn_down, up, spec_.hidden);
+  }
+
+  const EncoderSpec& spec_;
+  const MemorySource& source_;
+};
+
+}  // namespace pozor::test
+
+#endif  // POZOR_TESTS_ENGINE_TWIN_H_
