@@ -1,0 +1,226 @@
+// The promise of the design: a text's rows have the same bits however it is run.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/graph.h"
+#include "tests/engine/tiny_model.h"
+#include "tests/support/compare.h"
+#include "tests/support/for_each_tier.h"
+
+namespace pozor {
+namespace {
+
+using test::EncodeRows;
+using test::MakeEncoder;
+using test::RandomBatch;
+using test::SameBits;
+using test::TinyModelBuilder;
+
+using TextRows = std::vector<std::vector<float>>;
+
+TokenBatch Pick(const TokenBatch& batch, std::span<const size_t> texts) {
+  TokenBatch picked;
+  for (const size_t text : texts) {
+    for (int32_t t = batch.starts[text]; t < batch.starts[text + 1]; ++t) {
+      picked.ids.push_back(batch.ids[t]);
+      picked.types.push_back(batch.types[t]);
+    }
+    picked.EndText();
+  }
+  return picked;
+}
+
+void CheckSame(const TextRows& rows, const TextRows& expected, std::span<const size_t> texts) {
+  REQUIRE(rows.size() == texts.size());
+  size_t different = 0;
+  for (size_t i = 0; i < texts.size(); ++i) different += !SameBits(rows[i], expected[texts[i]]);
+  CHECK(different == 0);
+}
+
+// Random lengths, most of them short, a few long enough for several query blocks.
+std::vector<size_t> Lengths() {
+  test::Random random(3);
+  std::vector<size_t> lengths;
+  for (int i = 0; i < 60; ++i) lengths.push_back(1 + random.Index(i % 10 == 0 ? 190 : 24));
+  lengths.push_back(0);
+  return lengths;
+}
+
+struct Model {
+  const char* name;
+  TinyModelBuilder builder;
+};
+
+std::vector<Model> Models() {
+  std::vector<Model> models(3);
+  models[0].name = "post-norm";
+  models[1].name = "gated pre-norm";
+  models[1].builder.gated = true;
+  models[1].builder.spec.norm_place = NormPlace::kPre;
+  models[2].name = "window, embedding projection";
+  models[2].builder.spec.layers[0].window = 5;
+  models[2].builder.spec.embeddings.size = 24;
+  return models;
+}
+
+class SameBitsFixture {
+ public:
+  explicit SameBitsFixture(Model& model)
+      : encoder(MakeEncoder(model.builder)),
+        lengths(Lengths()),
+        batch(RandomBatch(lengths, model.builder.spec)),
+        all(lengths.size()) {
+    std::iota(all.begin(), all.end(), 0u);
+    Workspace workspace;
+    for (const size_t text : all) {
+      const TokenBatch one = Pick(batch, {&text, 1});
+      const MatView<const float> hidden = encoder->Forward(one.View(), workspace);
+      std::vector<float> rows;
+      for (size_t r = 0; r < hidden.rows; ++r) {
+        rows.insert(rows.end(), hidden.Row(r), hidden.Row(r) + hidden.cols);
+      }
+      alone.push_back(rows);
+    }
+  }
+
+  std::unique_ptr<Encoder> encoder;
+  std::vector<size_t> lengths;
+  TokenBatch batch;
+  std::vector<size_t> all;
+  TextRows alone;  // each text by a forward pass of its own
+};
+
+TEST_CASE("same bits for every mode, number of threads and batch size") {
+  for (Model& model : Models()) {
+    CAPTURE(model.name);
+    SameBitsFixture f(model);
+    for (const EncodeMode mode :
+         {EncodeMode::kAuto, EncodeMode::kThroughput, EncodeMode::kLatency}) {
+      CAPTURE(static_cast<int>(mode));
+      for (const size_t threads : {1u, 2u, 4u}) {
+        CAPTURE(threads);
+        for (const size_t batch_tokens : {7u, 64u, 8192u}) {
+          CAPTURE(batch_tokens);
+          GraphOptions options;
+          options.mode = mode;
+          options.threads = threads;
+          options.batch_tokens = batch_tokens;
+          CheckSame(EncodeRows(*f.encoder, f.batch.View(), options), f.alone, f.all);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("same bits shuffled, and for every part of the batch") {
+  for (Model& model : Models()) {
+    CAPTURE(model.name);
+    SameBitsFixture f(model);
+    test::Random random(11);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<size_t> texts = f.all;
+      for (size_t i = texts.size(); i > 1; --i) std::swap(texts[i - 1], texts[random.Index(i)]);
+      texts.resize(1 + random.Index(texts.size()));
+      GraphOptions options;
+      options.threads = 2;
+      options.mode = round % 2 == 0 ? EncodeMode::kAuto : EncodeMode::kLatency;
+      CheckSame(EncodeRows(*f.encoder, Pick(f.batch, texts).View(), options), f.alone, texts);
+    }
+  }
+}
+
+TEST_CASE("same bits alone in latency mode, one text at a time") {
+  for (Model& model : Models()) {
+    CAPTURE(model.name);
+    SameBitsFixture f(model);
+    for (const size_t threads : {2u, 3u, 8u}) {
+      GraphOptions options;
+      options.threads = threads;
+      options.mode = EncodeMode::kLatency;
+      for (const size_t text : f.all) {
+        CheckSame(EncodeRows(*f.encoder, Pick(f.batch, {&text, 1}).View(), options), f.alone,
+                  {&text, 1});
+      }
+    }
+  }
+}
+
+TEST_CASE("same bits on every tier with fused multiply-add") {
+  for (Model& model : Models()) {
+    CAPTURE(model.name);
+    SameBitsFixture f(model);
+    if (!ActiveTierIsFused()) continue;
+    test::ForEachFusedTier(
+        [&](CpuTier) { CheckSame(EncodeRows(*f.encoder, f.batch.View()), f.alone, f.all); });
+  }
+}
+
+TEST_CASE("same bits for 16 callers at once, with and without modes of their own") {
+  Model model = Models()[0];
+  SameBitsFixture f(model);
+  std::vector<std::thread> callers;
+  std::atomic<int> different{0};
+  for (size_t caller = 0; caller < 16; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (size_t round = 0; round < 40; ++round) {
+        const size_t text = (caller * 7 + round) % f.all.size();
+        GraphOptions options;
+        options.threads = caller % 4;  // 0: what the machine grants
+        options.mode = static_cast<EncodeMode>(round % 3);
+        std::vector<float> rows;
+        const TokenBatch one = Pick(f.batch, {&text, 1});
+        const Status status = EncodeTokens(
+            *f.encoder, one.View(), options, [&](size_t, MatView<const float> hidden) -> Status {
+              for (size_t r = 0; r < hidden.rows; ++r) {
+                rows.insert(rows.end(), hidden.Row(r), hidden.Row(r) + hidden.cols);
+              }
+              return {};
+            });
+        if (!status.ok() || !SameBits(rows, f.alone[text])) ++different;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK(different == 0);
+}
+
+TEST_CASE("same bits for callers with many texts beside callers with one") {
+  Model model = Models()[1];
+  SameBitsFixture f(model);
+  std::vector<std::thread> callers;
+  std::atomic<int> different{0};
+  for (size_t caller = 0; caller < 6; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (size_t round = 0; round < 5; ++round) {
+        std::vector<size_t> texts = f.all;
+        if (caller % 2 == 0) texts.resize(1);
+        const TokenBatch batch = Pick(f.batch, texts);
+        GraphOptions options;
+        options.threads = 2;
+        TextRows rows(texts.size());
+        const Status status = EncodeTokens(*f.encoder, batch.View(), options,
+                                           [&](size_t text, MatView<const float> hidden) -> Status {
+                                             for (size_t r = 0; r < hidden.rows; ++r) {
+                                               rows[text].insert(rows[text].end(), hidden.Row(r),
+                                                                 hidden.Row(r) + hidden.cols);
+                                             }
+                                             return {};
+                                           });
+        if (!status.ok()) ++different;
+        for (size_t i = 0; i < texts.size(); ++i) different += !SameBits(rows[i], f.alone[i]);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK(different == 0);
+}
+
+}  // namespace
+}  // namespace pozor
