@@ -43,6 +43,7 @@ command ccache|ccache|ccache
 command pkg-config|pkg-config|pkg-config
 header oneapi/tbb.h|libtbb-dev|oneTBB
 header simdjson.h|libsimdjson-dev|simdjson
+header pcre2.h|libpcre2-dev|PCRE2
 header CLI/CLI.hpp|libcli11-dev|CLI11
 header doctest/doctest.h|doctest-dev|doctest
 header benchmark/benchmark.h|libbenchmark-dev|Google Benchmark
@@ -150,7 +151,7 @@ get_dev_sources() {
   if [[ ! -d $deps/aarch64-root/usr/include ]]; then
     say 'fetching the AArch64 libraries'
     "$apt_fetch" binary arm64 "$deps/aarch64-root" \
-      libtbb12 libtbbmalloc2 libtbbbind-2-5 libtbb-dev libsimdjson14 libsimdjson-dev libcli11-dev doctest-dev ||
+      libtbb12 libtbbmalloc2 libtbbbind-2-5 libtbb-dev libsimdjson14 libsimdjson-dev libpcre2-8-0 libpcre2-dev libcli11-dev doctest-dev ||
       die "no AArch64 packages to be had; tools/dev aarch64 needs them"
   fi
 }

@@ -41,7 +41,7 @@ install(FILES "${PROJECT_BINARY_DIR}/pozorConfig.cmake" "${PROJECT_BINARY_DIR}/p
 set(pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 file(RELATIVE_PATH POZOR_PC_PREFIX "/p/${pkgconfig_dir}" "/p")
 if(POZOR_IS_STATIC)
-  set(POZOR_PC_REQUIRES "Requires: tbb simdjson")
+  set(POZOR_PC_REQUIRES "Requires: tbb simdjson libpcre2-8")
   set(POZOR_PC_LIBS "-pthread")
   if(POZOR_USE_MIMALLOC)
     string(PREPEND POZOR_PC_LIBS "-lmimalloc ")

@@ -1,0 +1,114 @@
+// A tokenizer from a model folder, with what tokenizer_config.json has to say.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "models/formats/folder.h"
+#include "models/text/legacy.h"
+#include "models/text/tokenizer_impl.h"
+
+namespace pozor {
+
+Result<TokenizerConfig> TokenizerConfig::Read(const ModelFolder& folder) {
+  TokenizerConfig config;
+  if (folder.Has("tokenizer_config.json")) {
+    POZOR_TRY(config.config_, folder.ReadJsonObject("tokenizer_config.json"));
+  }
+  if (folder.Has("special_tokens_map.json")) {
+    POZOR_TRY(config.special_map_, folder.ReadJsonObject("special_tokens_map.json"));
+  }
+  return config;
+}
+
+const JsonValue* TokenizerConfig::Find(std::string_view key) const {
+  return config_ ? (*config_)->Find(key) : nullptr;
+}
+
+std::string TokenizerConfig::Token(std::string_view key, std::string_view otherwise) const {
+  for (const auto* document : {&config_, &special_map_}) {
+    const JsonValue* value = *document ? (**document)->Find(key) : nullptr;
+    if (value != nullptr && value->is_object()) value = value->Find("content");
+    if (value != nullptr && value->is_string()) return std::string(value->as_string());
+  }
+  return std::string(otherwise);
+}
+
+std::optional<bool> TokenizerConfig::Flag(std::string_view key) const {
+  const JsonValue* value = Find(key);
+  if (value == nullptr || !value->is_bool()) return std::nullopt;
+  return value->as_bool();
+}
+
+size_t TokenizerConfig::ModelMaxLength() const {
+  // Without a limit transformers writes 1e30, as a number of either kind.
+  constexpr double kNoLimit = 1e15;
+  const JsonValue* value = Find("model_max_length");
+  if (value == nullptr || !value->is_number()) return 0;
+  const double length = value->as_double();
+  return length >= 1 && length < kNoLimit ? static_cast<size_t>(length) : 0;
+}
+
+std::string TokenizerConfig::ClassName() const {
+  const JsonValue* value = Find("tokenizer_class");
+  std::string name(value != nullptr ? value->as_string() : std::string_view());
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  return name;
+}
+
+namespace {
+
+// Whether the template of single texts has special tokens before (or after) the text.
+bool HasSpecials(const PostProcessor& post, bool before) {
+  const std::vector<TemplatePart>& parts = post.single;
+  if (parts.empty()) return false;
+  const TemplatePart& end = before ? parts.front() : parts.back();
+  return end.kind == TemplatePart::Kind::kSpecial;
+}
+
+// tokenizer.json decides; keys of tokenizer_config.json that ask for something else are named.
+void WarnOfContradictions(const TokenizerConfig& config, const Tokenizer::Impl& impl,
+                          std::vector<std::string>* warnings) {
+  if (warnings == nullptr) return;
+  const auto warn = [&](std::string_view key, bool wanted, bool is) {
+    if (wanted == is) return;
+    warnings->push_back("tokenizer_config.json: " + std::string(key) + " is " +
+                        (wanted ? "true" : "false") + ", but tokenizer.json does " +
+                        (is ? "" : "not ") + "do that; tokenizer.json is followed");
+  };
+  if (const auto bos = config.Flag("add_bos_token")) {
+    warn("add_bos_token", *bos, HasSpecials(impl.post, true));
+  }
+  if (const auto eos = config.Flag("add_eos_token")) {
+    warn("add_eos_token", *eos, HasSpecials(impl.post, false));
+  }
+  const BertNormalizerOptions* bert = AsBertNormalizer(impl.normalizer.get());
+  if (bert == nullptr) return;
+  if (const auto lower = config.Flag("do_lower_case"))
+    warn("do_lower_case", *lower, bert->lowercase);
+  if (const auto strip = config.Flag("strip_accents")) {
+    warn("strip_accents", *strip, bert->strip_accents);
+  }
+  if (const auto chinese = config.Flag("tokenize_chinese_chars")) {
+    warn("tokenize_chinese_chars", *chinese, bert->handle_chinese_chars);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer::Impl>> LoadTokenizerFolder(const std::string& path,
+                                                             std::vector<std::string>* warnings) {
+  POZOR_TRY(const ModelFolder folder, ModelFolder::Open(path));
+  POZOR_TRY(const TokenizerConfig config, TokenizerConfig::Read(folder));
+  std::unique_ptr<Tokenizer::Impl> impl;
+  if (folder.Has("tokenizer.json")) {
+    POZOR_TRY(const JsonDocument json, folder.ReadJson("tokenizer.json"));
+    POZOR_TRY(impl, ParseTokenizerJson(*json, "tokenizer.json", warnings));
+    WarnOfContradictions(config, *impl, warnings);
+  } else {
+    POZOR_TRY(impl, LoadLegacyTokenizer(folder, config));
+  }
+  impl->model_max_length = config.ModelMaxLength();
+  return impl;
+}
+
+}  // namespace pozor
