@@ -23,7 +23,7 @@ namespace pozor::HWY_NAMESPACE {
 namespace {
 
 // Keys whose exponentials are taken and multiplied with V while they are in L1.
-constexpr size_t kKeyChunk = 128;
+constexpr size_t kKeyChunk = 64;
 
 // Score of a key that a query does not see: finite, so that nothing becomes NaN.
 constexpr float kUnseen = -3.40282347e38f;
@@ -179,22 +179,47 @@ void AdjustScores(const AttentionArgs& args, const Block& block, size_t key_begi
   }
 }
 
+// Exponentials of kVectors columns: see below.
+template <bool kHidden, size_t kVectors>
+HWY_INLINE void ExponentialColumns(const Block& block, size_t column, size_t begin, size_t end) {
+  const DF df;
+  const size_t width = block.width;
+  VF max[kVectors], sum[kVectors];
+  HWY_UNROLL(4)
+  for (size_t v = 0; v < kVectors; ++v) {
+    max[v] = hn::Load(df, block.max + column + v * kLanes);
+    sum[v] = hn::Load(df, block.sum + column + v * kLanes);
+  }
+  float* HWY_RESTRICT row = block.scores + begin * width + column;
+  for (size_t j = begin; j < end; ++j, row += width) {
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) {
+      const VF score = hn::Load(df, row + v * kLanes);
+      VF e = Exp(df, hn::Sub(score, max[v]));
+      if constexpr (kHidden) e = hn::IfThenZeroElse(hn::Le(score, hn::Set(df, kUnseen)), e);
+      sum[v] = hn::Add(sum[v], e);
+      hn::Store(e, df, row + v * kLanes);
+    }
+  }
+  HWY_UNROLL(4)
+  for (size_t v = 0; v < kVectors; ++v) {
+    hn::Store(sum[v], df, block.sum + column + v * kLanes);
+  }
+}
+
 // scores = exp(scores - max) for rows [begin, end); adds them to the running sums.
 template <bool kHidden>
-HWY_INLINE void Exponentials(const Block& block, size_t begin, size_t end) {
-  const DF df;
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    const VF max = hn::Load(df, block.max + i);
-    VF sum = hn::Load(df, block.sum + i);
-    float* score = block.scores + begin * block.width + i;
-    for (size_t j = begin; j < end; ++j, score += block.width) {
-      const VF s = hn::Load(df, score);
-      VF e = Exp(df, hn::Sub(s, max));
-      if constexpr (kHidden) e = hn::IfThenZeroElse(hn::Le(s, hn::Set(df, kUnseen)), e);
-      sum = hn::Add(sum, e);
-      hn::Store(e, df, score);
-    }
-    hn::Store(sum, df, block.sum + i);
+void Exponentials(const Block& block, size_t begin, size_t end) {
+  constexpr size_t kStep = kTileVectors * kLanes;
+  size_t i = 0;
+  for (; i + kStep <= block.width; i += kStep) {
+    ExponentialColumns<kHidden, kTileVectors>(block, i, begin, end);
+  }
+  if constexpr (kTileMinVectors < kTileVectors) {
+    const size_t vectors = (block.width - i) / kLanes;
+    if (vectors == 3) ExponentialColumns<kHidden, 3>(block, i, begin, end);
+    if (vectors == 2) ExponentialColumns<kHidden, 2>(block, i, begin, end);
+    if (vectors == 1) ExponentialColumns<kHidden, 1>(block, i, begin, end);
   }
 }
 
