@@ -28,6 +28,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(pozor_options INTERFACE -Wno-restrict)
 endif()
 
+# The stable_sort of libstdc++ 12 calls what the same library deprecates.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(pozor_options INTERFACE -Wno-deprecated-declarations)
+endif()
+
 # Baseline objects run on any x86-64-v2 CPU; wider code stands behind run-time dispatch only.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(pozor_options INTERFACE -march=x86-64-v2)
