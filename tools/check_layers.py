@@ -32,11 +32,12 @@ ARROWS = {
 
 # Third-party headers, and the files that may include them.
 DOORS = [
-    (r"hwy/foreach_target\.h", r"kernels/[^/]+\.cc"),
+    (r"hwy/foreach_target\.h", r"(tests/)?kernels/[^/]+\.cc"),
     (r"hwy/", r"kernels/simd-inl\.h|tests/support/.*"),
     (r"(oneapi/)?tbb[/.]", r"engine/(parallel|graph)\.(h|cc)"),
     (r"mimalloc", r"engine/memory\.(h|cc)"),
     (r"simdjson", r"models/json\.(h|cc)"),
+    (r"pcre2", r"models/text/pattern\.cc"),
     (r"CLI/", r"tools/cli/.*"),
     (r"boost/", r"tools/server/.*"),
     (r"doctest/", r"tests/.*"),
@@ -62,7 +63,7 @@ WORD_BANS = [
      "a package registry's host"),
 ]
 
-HARD_LIMIT = 600  # lines of a source file
+HARD_LIMIT = 800  # lines of a source file
 
 
 def tracked_files():
@@ -118,7 +119,7 @@ def main():
     names = tracked_files()
     for name in names:
         path = ROOT / name
-        if name.startswith("tests/data/"):
+        if name.startswith(("tests/data/", "tests/fuzz/seeds/")):
             continue
         try:
             lines = path.read_text(encoding="utf-8").splitlines()

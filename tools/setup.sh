@@ -41,6 +41,7 @@ command curl|curl|curl
 command unzip|unzip|unzip
 command ccache|ccache|ccache
 command pkg-config|pkg-config|pkg-config
+command python3|python3|Python 3, for the checks of the tree
 header oneapi/tbb.h|libtbb-dev|oneTBB
 header simdjson.h|libsimdjson-dev|simdjson
 header pcre2.h|libpcre2-dev|PCRE2
@@ -55,7 +56,6 @@ certificates|ca-certificates|a bundle of CA certificates
   needs+='pip|python3-pip|pip
 '
 dev_needs='
-command python3|python3|Python 3
 command clang++-19|clang-19|clang 19
 command clang-format-19|clang-format-19|clang-format 19
 command clang-tidy-19|clang-tidy-19|clang-tidy 19
@@ -148,7 +148,7 @@ get_dev_sources() {
     "$apt_fetch" source bookworm onetbb "onetbb_$tbb_version.orig.tar.xz" "$tbb_sha256" \
       "$deps/tbb-$tbb_version" || die "no source package of oneTBB to be had; tools/dev tsan needs it"
   fi
-  if [[ ! -d $deps/aarch64-root/usr/include ]]; then
+  if [[ ! -f $deps/aarch64-root/usr/include/pcre2.h ]]; then
     say 'fetching the AArch64 libraries'
     "$apt_fetch" binary arm64 "$deps/aarch64-root" \
       libtbb12 libtbbmalloc2 libtbbbind-2-5 libtbb-dev libsimdjson14 libsimdjson-dev libpcre2-8-0 libpcre2-dev libcli11-dev doctest-dev ||

@@ -4,7 +4,7 @@
 set -euo pipefail
 build=$1 cxx=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-model=$here/../data/models/bert
+model=$here/../data/bert
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

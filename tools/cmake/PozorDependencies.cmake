@@ -9,6 +9,7 @@ find_package(simdjson CONFIG REQUIRED)
 # PCRE2 brings no CMake package on Debian; its library needs no more than its name.
 find_library(POZOR_PCRE2_LIBRARY pcre2-8 REQUIRED)
 find_path(POZOR_PCRE2_INCLUDE pcre2.h REQUIRED)
+set(POZOR_PCRE2 $<BUILD_INTERFACE:${POZOR_PCRE2_LIBRARY}> $<INSTALL_INTERFACE:pcre2-8>)
 
 # Highway >= 1.2: an installed one, a source tree (POZOR_HIGHWAY_SOURCE or what tools/setup.sh
 # unpacked), else the release archive pinned by hash. Built from source, it is no library of its
