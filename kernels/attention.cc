@@ -84,33 +84,51 @@ HWY_INLINE hn::Vec<D> LoadFours(D d, const float* row0, const float* row4, const
   }
 }
 
+// to[d][0..kLanes) = row[0..kLanes)[d] for d < head_dim rounded up to 4.
+HWY_INLINE void TransposeRows(const float* rows, size_t stride, size_t head_dim, float* to,
+                              size_t width) {
+  const DF df;
+  const hn::RepartitionToWide<DF> wide;
+  const size_t four = 4 * stride;
+  for (size_t d = 0; d < head_dim; d += 4, to += 4 * width) {
+    const float* row0 = rows + d;
+    const float* row1 = row0 + stride;
+    const float* row2 = row1 + stride;
+    const float* row3 = row2 + stride;
+    const VF v0 = LoadFours(df, row0, row0 + four, row0 + 2 * four, row0 + 3 * four);
+    const VF v1 = LoadFours(df, row1, row1 + four, row1 + 2 * four, row1 + 3 * four);
+    const VF v2 = LoadFours(df, row2, row2 + four, row2 + 2 * four, row2 + 3 * four);
+    const VF v3 = LoadFours(df, row3, row3 + four, row3 + 2 * four, row3 + 3 * four);
+    const auto low01 = hn::BitCast(wide, hn::InterleaveLower(df, v0, v1));
+    const auto low23 = hn::BitCast(wide, hn::InterleaveLower(df, v2, v3));
+    const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(df, v0, v1));
+    const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(df, v2, v3));
+    hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, low01, low23)), df, to);
+    hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, low01, low23)), df, to + width);
+    hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, high01, high23)), df, to + 2 * width);
+    hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, high01, high23)), df, to + 3 * width);
+  }
+}
+
 // block.q[d][i] = q[i][d]; columns past the last query repeat it.
 HWY_INLINE void TransposeQueries(const AttentionArgs& args, const Block& block) {
   const DF df;
-  const hn::RepartitionToWide<DF> wide;
-  const size_t last = block.queries - 1;
-  const float* q = args.q + block.query_begin * args.head_stride;
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    const float* row[16];
-    for (size_t r = 0; r < 16; ++r) row[r] = q + HWY_MIN(i + r, last) * args.head_stride;
-    float* to = block.q + i;
-    for (size_t d = 0; d < args.head_dim; d += 4) {
-      const VF v0 = LoadFours(df, row[0] + d, row[4] + d, row[8] + d, row[12] + d);
-      const VF v1 = LoadFours(df, row[1] + d, row[5] + d, row[9] + d, row[13] + d);
-      const VF v2 = LoadFours(df, row[2] + d, row[6] + d, row[10] + d, row[14] + d);
-      const VF v3 = LoadFours(df, row[3] + d, row[7] + d, row[11] + d, row[15] + d);
-      const auto low01 = hn::BitCast(wide, hn::InterleaveLower(df, v0, v1));
-      const auto low23 = hn::BitCast(wide, hn::InterleaveLower(df, v2, v3));
-      const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(df, v0, v1));
-      const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(df, v2, v3));
-      hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, low01, low23)), df, to);
-      to += block.width;
-      hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, low01, low23)), df, to);
-      to += block.width;
-      hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, high01, high23)), df, to);
-      to += block.width;
-      hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, high01, high23)), df, to);
-      to += block.width;
+  const size_t stride = args.head_stride;
+  for (size_t i = 0; i < block.width; i += 16) {
+    const float* rows = args.q + (block.query_begin + i) * stride;
+    if (i + 16 > block.queries) {
+      const size_t last = block.queries - 1 - i;
+      float* padded = block.context;  // not in use yet
+      for (size_t r = 0; r < 16; ++r) {
+        const float* row = rows + HWY_MIN(r, last) * stride;
+        for (size_t d = 0; d < stride; d += kLanes) {
+          hn::Store(hn::Load(df, row + d), df, padded + r * stride + d);
+        }
+      }
+      rows = padded;
+    }
+    for (size_t r = 0; r < 16; r += kLanes) {
+      TransposeRows(rows + r * stride, stride, args.head_dim, block.q + i + r, block.width);
     }
   }
 }
@@ -127,16 +145,15 @@ HWY_INLINE void Scores(const AttentionArgs& args, const Block& block, size_t key
   tile.depth = args.head_dim;
   tile.c = block.scores;
   tile.c_stride = block.width;
-  tile.accumulate = false;
   tile.max = max;
   const size_t keys = key_end - key_begin;
   switch (args.head_stride) {
     case 32:
-      return MultiplyTiles<32>(tile, keys, block.width);
+      return MultiplyTiles<TileKind::kScores, 32>(tile, keys, block.width);
     case 64:
-      return MultiplyTiles<64>(tile, keys, block.width);
+      return MultiplyTiles<TileKind::kScores, 64>(tile, keys, block.width);
     default:
-      return MultiplyTiles<0>(tile, keys, block.width);
+      return MultiplyTiles<TileKind::kScores, 0>(tile, keys, block.width);
   }
 }
 
@@ -223,21 +240,47 @@ void Exponentials(const Block& block, size_t begin, size_t end) {
   }
 }
 
-// context += P V for score rows [begin, end), which belong to the keys from `key` on.
-HWY_INLINE void AddContext(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
-                           size_t key, bool accumulate) {
+HWY_INLINE void InvertSums(const Block& block) {
+  const DF df;
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    const VF inverse = hn::Div(hn::Set(df, 1.0f), hn::Load(df, block.sum + i));
+    hn::Store(inverse, df, block.inverse + i);
+  }
+}
+
+// Score rows [begin, end) and the keys from `key` on that they belong to.
+struct Chunk {
+  size_t begin, end, key;
+  bool first, last;  // of all that the block sees
+};
+
+// context (+)= P V; the last chunk sends the finished rows, over their sums, to args.out.
+HWY_INLINE void AddContext(const AttentionArgs& args, const Block& block, const Chunk& chunk) {
   TileArgs tile;
-  tile.a = block.scores + begin * block.width;
+  tile.a = block.scores + chunk.begin * block.width;
   tile.a_row = 1;
   tile.a_step = block.width;
-  tile.b = args.v + key * args.head_stride;
+  tile.b = args.v + chunk.key * args.head_stride;
   tile.b_stride = args.head_stride;
-  tile.depth = end - begin;
+  tile.depth = chunk.end - chunk.begin;
   tile.c = block.context;
   tile.c_stride = args.head_stride;
-  tile.accumulate = accumulate;
-  tile.max = nullptr;
-  MultiplyTiles<1>(tile, block.queries, args.head_stride);
+  tile.accumulate = !chunk.first;
+  const bool whole_vectors = args.head_dim == args.head_stride;
+  float* out = args.out + block.query_begin * args.out_stride;
+  if (chunk.last) {
+    InvertSums(block);
+    tile.scale = block.inverse;
+    tile.out = whole_vectors ? out : block.context;
+    tile.out_stride = whole_vectors ? args.out_stride : args.head_stride;
+  }
+  MultiplyTiles<TileKind::kContext, 1>(tile, block.queries, args.head_stride);
+  if (chunk.last && !whole_vectors) {
+    for (size_t i = 0; i < block.queries; ++i) {
+      MapRow(block.context + i * args.head_stride, out + i * args.out_stride, args.head_dim,
+             [](VF v) HWY_ATTR { return v; });
+    }
+  }
 }
 
 // Scores of keys [begin, end), with the maxima so far in block.max; what was accumulated under
@@ -276,23 +319,6 @@ HWY_INLINE void RescaleContext(const AttentionArgs& args, const Block& block) {
   }
 }
 
-HWY_INLINE void InvertSums(const Block& block) {
-  const DF df;
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    hn::Store(hn::Div(hn::Set(df, 1.0f), hn::Load(df, block.sum + i)), df, block.inverse + i);
-  }
-}
-
-void StoreContext(const AttentionArgs& args, const Block& block) {
-  const DF df;
-  for (size_t i = 0; i < block.queries; ++i) {
-    const VF scale = hn::Set(df, block.inverse[i]);
-    MapRow(block.context + i * args.head_stride,
-           args.out + (block.query_begin + i) * args.out_stride, args.head_dim,
-           [scale](VF v) HWY_ATTR { return hn::Mul(v, scale); });
-  }
-}
-
 bool IsSpecial(const AttentionArgs& args) {
   return args.causal || args.relative_bias != nullptr || args.window < args.tokens;
 }
@@ -328,14 +354,16 @@ void AttentionQueries(const AttentionArgs& args, float* scratch) {
       ScoreBlock(args, block, begin, end, special, first);
       if (!first) RescaleContext(args, block);
       for (size_t j = begin; j < end; j += kKeyChunk) {
-        const size_t chunk_begin = j - begin,
-                     chunk_end = HWY_MIN(end - begin, chunk_begin + kKeyChunk);
-        ExponentialsOf(block, chunk_begin, chunk_end, special);
-        AddContext(args, block, chunk_begin, chunk_end, j, !first || j != begin);
+        Chunk chunk;
+        chunk.begin = j - begin;
+        chunk.end = HWY_MIN(end - begin, chunk.begin + kKeyChunk);
+        chunk.key = j;
+        chunk.first = first && j == begin;
+        chunk.last = begin + chunk.end == block.key_end;
+        ExponentialsOf(block, chunk.begin, chunk.end, special);
+        AddContext(args, block, chunk);
       }
     });
-    InvertSums(block);
-    StoreContext(args, block);
   }
 }
 

@@ -19,17 +19,24 @@ namespace pozor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 struct TileArgs {
-  const float* a;
-  size_t a_row;   // floats from row to row of A
-  size_t a_step;  // floats from step to step of the depth
-  const float* b;
-  size_t b_stride;
-  size_t depth;
-  float* c;
-  size_t c_stride;
-  bool accumulate;  // C += instead of C =
-  float* max;       // running maximum a column, or null
+  const float* a = nullptr;
+  size_t a_row = 0;   // floats from row to row of A
+  size_t a_step = 0;  // floats from step to step of the depth
+  const float* b = nullptr;
+  size_t b_stride = 0;
+  size_t depth = 0;
+  float* c = nullptr;  // 64-byte aligned rows
+  size_t c_stride = 0;
+  bool accumulate = false;  // C += instead of C =
+  float* max = nullptr;     // scores: running maximum a column, or null
+
+  // Context: where `scale` is not null, row r goes, times scale[r], to `out` instead of C.
+  const float* scale = nullptr;
+  float* out = nullptr;  // any alignment
+  size_t out_stride = 0;
 };
+
+enum class TileKind { kScores, kContext };
 
 // Widest tile, in vectors, and its rows for each width: what the registers hold beside one
 // broadcast and a row of B. Columns come in groups of 16, so narrow targets need one width only.
@@ -43,7 +50,7 @@ constexpr size_t TileRows(size_t vectors) {
 inline constexpr size_t kTileMaxRows = TileRows(kTileMinVectors);
 
 // kRowStride, if not 0, is args.a_row: the compiler then addresses all rows from one register.
-template <size_t kRows, size_t kVectors, size_t kRowStride>
+template <size_t kRows, size_t kVectors, TileKind kKind, size_t kRowStride>
 void MultiplyTile(const TileArgs& args) {
   const DF df;
   const float* HWY_RESTRICT a = args.a;
@@ -83,13 +90,25 @@ void MultiplyTile(const TileArgs& args) {
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) POZOR_KEEP_IN_REGISTER(acc[r][v]);
   }
-  float* HWY_RESTRICT c = args.c;
+  if (kKind == TileKind::kContext && args.scale != nullptr) {
+    HWY_UNROLL(16)
+    for (size_t r = 0; r < kRows; ++r) {
+      const VF scale = hn::Set(df, args.scale[r]);
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        hn::StoreU(hn::Mul(acc[r][v], scale), df, args.out + r * args.out_stride + v * kLanes);
+      }
+    }
+    return;
+  }
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) hn::Store(acc[r][v], df, c + r * c_stride + v * kLanes);
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::Store(acc[r][v], df, args.c + r * c_stride + v * kLanes);
+    }
   }
-  if (args.max == nullptr) return;
+  if (kKind == TileKind::kContext || args.max == nullptr) return;
   HWY_UNROLL(4)
   for (size_t v = 0; v < kVectors; ++v) {
     VF max = hn::Load(df, args.max + v * kLanes);
@@ -102,13 +121,13 @@ void MultiplyTile(const TileArgs& args) {
 using TileFunction = void (*)(const TileArgs&);
 
 // MultiplyTile for every width and its numbers of rows.
-template <size_t kRowStride>
+template <TileKind kKind, size_t kRowStride>
 struct TileTable {
   TileFunction tile[kTileVectors + 1][kTileMaxRows + 1];
 
   template <size_t kVectors, size_t... kRow>
   constexpr void FillWidth(std::index_sequence<kRow...>) {
-    ((tile[kVectors][kRow + 1] = &MultiplyTile<kRow + 1, kVectors, kRowStride>), ...);
+    ((tile[kVectors][kRow + 1] = &MultiplyTile<kRow + 1, kVectors, kKind, kRowStride>), ...);
   }
   template <size_t... kWidth>
   constexpr void Fill(std::index_sequence<kWidth...>) {
@@ -123,34 +142,41 @@ struct TileTable {
 
 // Cuts `count` into the fewest pieces of at most `most`, as even as possible: no slivers.
 struct EvenCut {
-  size_t pieces, base, longer;  // the first `longer` pieces have base + 1
+  uint32_t pieces, base, longer;  // the first `longer` pieces have base + 1
 
-  EvenCut(size_t count, size_t most)
-      : pieces(DivCeil(count, most)), base(count / pieces), longer(count % pieces) {}
+  EvenCut(size_t count, size_t most) : pieces(1), base(static_cast<uint32_t>(count)), longer(0) {
+    if (count <= most) return;  // texts are short: mostly without a division
+    const auto n = static_cast<uint32_t>(count), m = static_cast<uint32_t>(most);
+    pieces = (n + m - 1) / m;
+    base = n / pieces;
+    longer = n % pieces;
+  }
   size_t Size(size_t piece) const { return base + (piece < longer ? 1 : 0); }
 };
 
 // The whole product, `rows` by `columns` (a multiple of 16), both at least 1.
-template <size_t kRowStride>
+template <TileKind kKind, size_t kRowStride>
 void MultiplyTiles(TileArgs args, size_t rows, size_t columns) {
-  static constexpr TileTable<kRowStride> table;
+  static constexpr TileTable<kKind, kRowStride> table;
+  const TileArgs all = args;
   const EvenCut widths(columns / kLanes, kTileVectors);
-  const float* a = args.a;
-  float* c_columns = args.c;
-  for (size_t w = 0; w < widths.pieces; ++w) {
+  for (size_t w = 0, column = 0; w < widths.pieces; ++w) {
     const size_t vectors = widths.Size(w);
     const EvenCut heights(rows, TileRows(vectors));
-    args.a = a;
-    args.c = c_columns;
-    for (size_t h = 0; h < heights.pieces; ++h) {
+    args.b = all.b + column;
+    if (kKind == TileKind::kScores && all.max != nullptr) args.max = all.max + column;
+    for (size_t h = 0, row = 0; h < heights.pieces; ++h) {
       const size_t height = heights.Size(h);
+      args.a = all.a + row * all.a_row;
+      args.c = all.c + row * all.c_stride + column;
+      if (kKind == TileKind::kContext && all.scale != nullptr) {
+        args.scale = all.scale + row;
+        args.out = all.out + row * all.out_stride + column;
+      }
       table.tile[vectors][height](args);
-      args.a += height * args.a_row;
-      args.c += height * args.c_stride;
+      row += height;
     }
-    c_columns += vectors * kLanes;
-    args.b += vectors * kLanes;
-    if (args.max != nullptr) args.max += vectors * kLanes;
+    column += vectors * kLanes;
   }
 }
 
