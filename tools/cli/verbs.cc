@@ -11,6 +11,7 @@ std::span<const Verb> Verbs() {
       {"info", "this machine, and a model as it is understood", InfoVerb},
       {"verify", "a model's results against recorded ones", VerifyVerb},
       {"bench", "how fast a model runs here, and how near the machine's roof", BenchVerb},
+      {"compare", "benchmark results side by side", CompareVerb},
       {"bench-worker", "an engine for benchmark drivers", BenchWorkerVerb},
   };
   return kVerbs;

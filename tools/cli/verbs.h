@@ -12,6 +12,7 @@ int InfoVerb(std::span<char* const> arguments);
 int VerifyVerb(std::span<char* const> arguments);
 int BenchVerb(std::span<char* const> arguments);
 int BenchWorkerVerb(std::span<char* const> arguments);
+int CompareVerb(std::span<char* const> arguments);
 
 }  // namespace pozor::tools
 

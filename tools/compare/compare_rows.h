@@ -1,0 +1,57 @@
+// Rows of two results side by side: which are the same, how their speeds relate, and whether the
+// difference is one.
+#ifndef POZOR_TOOLS_COMPARE_COMPARE_ROWS_H_
+#define POZOR_TOOLS_COMPARE_COMPARE_ROWS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/compare/load.h"
+#include "tools/stats.h"
+
+namespace pozor::tools {
+
+enum class Verdict : uint8_t { kFaster, kSlower, kNoDifference, kNotComparable };
+std::string_view VerdictName(Verdict verdict);
+
+struct CompareOptions {
+  double level = 0.95;       // of all verdicts together: each row's interval is wider (Bonferroni)
+  double resolution = 0.02;  // a smaller difference is never believed: layout and pages do that
+  size_t draws = 4000;
+  uint64_t seed = 1;
+};
+
+struct RowComparison {
+  const Row* base = nullptr;   // null: only in the other
+  const Row* other = nullptr;  // null: only in the base
+  Verdict verdict = Verdict::kNotComparable;
+  std::string why;          // of "not comparable"
+  bool normalised = false;  // each round divided by the roof probed around it
+  Estimate speed;           // of other over base: above 1, the other is faster
+  Estimate plain_speed;     // the same from seconds alone
+};
+
+// Every row of the base, then those of the other that the base has not.
+std::vector<RowComparison> CompareResults(const LoadedResult& base, const LoadedResult& other,
+                                          const CompareOptions& options);
+
+// A fact of two systems or builds that is not the same.
+struct Difference {
+  std::string section, key, base, other;
+};
+std::vector<Difference> DiffSystems(const BenchResult& base, const BenchResult& other);
+
+// True if both ran on the same kind of machine, so that a round may be divided by its roof.
+bool IsSameMachine(const BenchResult& base, const BenchResult& other);
+
+// One value a visit: seconds of a round, or the lower quartile of a query's calls in it.
+Samples VisitSeconds(const Row& row, bool times_roof);
+
+// "fixed-128, f32, auto, 2 threads"
+std::string DescribeKey(const RowKey& key);
+
+}  // namespace pozor::tools
+
+#endif  // POZOR_TOOLS_COMPARE_COMPARE_ROWS_H_

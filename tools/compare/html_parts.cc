@@ -1,0 +1,149 @@
+#include "tools/compare/html_parts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "tools/bench/text.h"
+#include "tools/compare/svg.h"
+
+namespace pozor::tools {
+namespace {
+
+bool LooksLikeNumber(const std::string& text) {
+  if (text == "–") return true;
+  if (text.empty()) return false;
+  const char first = text[0];
+  const bool digit = std::isdigit(static_cast<unsigned char>(first)) != 0;
+  // A hash or a list of CPUs is text.
+  return (digit || first == '-' || first == '+') && text.size() < 40 &&
+         text.find_first_of("/_,") == std::string::npos;
+}
+
+template <class Get>
+bool Varies(const std::vector<Series>& series, Get get) {
+  std::set<std::string> values;
+  for (const Series& one : series) values.insert(get(one));
+  return values.size() > 1;
+}
+
+// Only what differs among the series goes into their names.
+void NameSeries(std::vector<Series>* series) {
+  const auto batch = [](const Series& s) {
+    return s.batch == 0 ? std::string("auto") : std::to_string(s.batch);
+  };
+  const bool files = Varies(*series, [](const Series& s) { return s.file->path; });
+  const bool engines = Varies(*series, [](const Series& s) { return s.engine; });
+  const bool precisions = Varies(*series, [](const Series& s) { return s.precision; });
+  const bool tiers = Varies(*series, [](const Series& s) { return s.tier; });
+  const bool batches = Varies(*series, batch);
+  for (Series& one : *series) {
+    std::vector<std::string> parts;
+    if (files) parts.push_back(one.file->label);
+    if (engines || parts.empty()) parts.push_back(one.engine);
+    if (precisions) parts.push_back(one.precision);
+    if (tiers) parts.push_back(one.tier);
+    if (batches && one.engine == "pozor") parts.push_back("batch " + batch(one));
+    one.name = Join(parts, " · ");
+  }
+}
+
+}  // namespace
+
+std::string_view StyleSheet() {
+  return R"(
+:root { color-scheme: light dark; --page: #fbfbfa; --card: #ffffff; --ink: #1c1c1a; --soft: #5f5e58;
+  --rule: #dddbd3; --faint: #ecebe5; --good: #19703c; --bad: #b3261e; --heat: #1f5fa8; --on-heat: #ffffff;
+  --s0: #1f6fb2; --s1: #d4620b; --s2: #16866a; --s3: #a4468f; --s4: #b08900; --s5: #3d9fd0; --s6: #7a5fc0; --s7: #77746a; }
+@media (prefers-color-scheme: dark) { :root { --page: #161614; --card: #1f1f1c; --ink: #ecebe4; --soft: #a5a398;
+  --rule: #3b3a35; --faint: #2b2a26; --good: #6cc48b; --bad: #f2877d; --heat: #6aaef0; --on-heat: #10100e;
+  --s0: #62aef0; --s1: #f09a4e; --s2: #4cc3a0; --s3: #db86c6; --s4: #d8b63c; --s5: #8fd3f5; --s6: #b09cf0; --s7: #a7a498; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1120px; padding: 24px 20px 60px; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, "Segoe UI", "Noto Sans", sans-serif; }
+h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 20px; margin: 36px 0 8px; } h3 { font-size: 15px; margin: 14px 0 6px; }
+p { margin: 6px 0 10px; } .soft { color: var(--soft); }
+section.card { background: var(--card); border: 1px solid var(--rule); border-radius: 8px; padding: 14px 18px; margin: 12px 0; overflow-x: auto; }
+.grid-of-charts { display: flex; flex-wrap: wrap; gap: 12px; } .grid-of-charts section.card { margin: 0; flex: 1 1 480px; max-width: 100%; }
+table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 600; border-bottom: 1px solid var(--rule); padding: 4px 14px 4px 0; vertical-align: bottom; }
+td { border-bottom: 1px solid var(--faint); padding: 4px 14px 4px 0; vertical-align: top; overflow-wrap: anywhere; } td.n, th.n { text-align: right; white-space: nowrap; }
+td:last-child, th:last-child { padding-right: 0; }
+.faster { color: var(--good); font-weight: 600; } .slower { color: var(--bad); font-weight: 600; } .not-comparable { color: var(--soft); }
+details { margin-top: 8px; } summary { cursor: pointer; color: var(--soft); font-size: 13.5px; } details table { margin-top: 8px; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; font-size: 13.5px; margin: 4px 0 10px; }
+.legend i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
+svg { max-width: 100%; height: auto; display: block; }
+svg .label { font-size: 12px; fill: var(--soft); } svg .strong { fill: var(--ink); } svg .on-heat { fill: var(--on-heat); font-weight: 600; }
+svg .axis { stroke: var(--soft); stroke-width: 1; } svg .grid { stroke: var(--faint); stroke-width: 1; } svg .error { stroke: var(--ink); stroke-width: 1.2; }
+svg .line { fill: none; stroke-width: 2; } svg .dashed { stroke-dasharray: 5 4; stroke-width: 1.5; } svg .heat { fill: var(--heat); }
+.s0 { --c: var(--s0); } .s1 { --c: var(--s1); } .s2 { --c: var(--s2); } .s3 { --c: var(--s3); }
+.s4 { --c: var(--s4); } .s5 { --c: var(--s5); } .s6 { --c: var(--s6); } .s7 { --c: var(--s7); }
+svg .fill { fill: var(--c); } svg .line { stroke: var(--c); } .legend i { background: var(--c); }
+@media print { body { max-width: none; } section.card { break-inside: avoid; } }
+)";
+}
+
+std::string HtmlTable(const std::vector<std::string>& head,
+                      const std::vector<std::vector<std::string>>& rows) {
+  std::vector<bool> numeric(head.size(), !rows.empty());
+  for (const std::vector<std::string>& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (!LooksLikeNumber(row[i])) numeric[i] = false;
+    }
+  }
+  std::string html = "<table><thead><tr>";
+  for (size_t i = 0; i < head.size(); ++i) {
+    html += Cat({numeric[i] ? "<th class=\"n\">" : "<th>", Escape(head[i]), "</th>"});
+  }
+  html += "</tr></thead><tbody>\n";
+  for (const std::vector<std::string>& row : rows) {
+    html += "<tr>";
+    for (size_t i = 0; i < row.size(); ++i) {
+      html += Cat({numeric[i] ? "<td class=\"n\">" : "<td>", Escape(row[i]), "</td>"});
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table>\n";
+}
+
+std::string NumbersBelow(const std::vector<std::string>& head,
+                         const std::vector<std::vector<std::string>>& rows) {
+  return Cat({"<details><summary>The numbers</summary>", HtmlTable(head, rows), "</details>\n"});
+}
+
+bool Series::Holds(const LoadedResult& loaded, const RowKey& key) const {
+  return file == &loaded && engine == key.engine && precision == key.precision &&
+         tier == key.tier && batch == key.batch;
+}
+
+std::vector<Series> FindSeries(const std::vector<LoadedResult>& results) {
+  std::vector<Series> series;
+  for (const LoadedResult& loaded : results) {
+    for (const Row& row : loaded.result.rows) {
+      const bool known = std::any_of(series.begin(), series.end(),
+                                     [&](const Series& one) { return one.Holds(loaded, row.key); });
+      if (known) continue;
+      Series one;
+      one.file = &loaded;
+      one.engine = row.key.engine;
+      one.precision = row.key.precision;
+      one.tier = row.key.tier;
+      one.batch = row.key.batch;
+      series.push_back(std::move(one));
+    }
+  }
+  NameSeries(&series);
+  return series;
+}
+
+std::string Legend(const std::vector<Series>& series) {
+  std::string html = "<div class=\"legend\">";
+  for (size_t i = 0; i < series.size(); ++i) {
+    html += Cat({"<span><i class=\"s", std::to_string(i % kSeriesColours), "\"></i>",
+                 Escape(series[i].name), "</span>"});
+  }
+  return html + "</div>\n";
+}
+
+}  // namespace pozor::tools

@@ -1,0 +1,30 @@
+// Results to compare: files of `pozor bench`, and Google Benchmark's JSON.
+#ifndef POZOR_TOOLS_COMPARE_LOAD_H_
+#define POZOR_TOOLS_COMPARE_LOAD_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pozor/status.h"
+#include "tools/bench/result.h"
+
+namespace pozor::tools {
+
+struct LoadedResult {
+  std::string path;
+  std::string label;  // short name of the file, different for each
+  BenchResult result;
+  bool is_pozor = true;  // false: Google Benchmark
+};
+
+// Either format, told apart by its first members.
+Result<LoadedResult> LoadResult(const std::string& path);
+Result<LoadedResult> ParseResult(std::string_view json, const std::string& path);
+
+// Files, and the *.json of folders; labels are made different.
+Result<std::vector<LoadedResult>> LoadResults(const std::vector<std::string>& paths);
+
+}  // namespace pozor::tools
+
+#endif  // POZOR_TOOLS_COMPARE_LOAD_H_

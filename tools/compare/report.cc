@@ -1,0 +1,74 @@
+#include "tools/compare/report.h"
+
+#include <cmath>
+
+#include "tools/bench/markdown.h"
+#include "tools/bench/text.h"
+
+namespace pozor::tools {
+namespace {
+
+std::string Rate(const Row* row) {
+  if (row == nullptr || row->samples.size() == 0) return "–";
+  if (row->latency) return Short(1e3 * row->summary.p50) + " ms";
+  if (row->tokens == 0) return Short(1e3 * row->summary.seconds) + " ms";
+  return Short(row->summary.tokens_per_second) + " tokens/s";
+}
+
+}  // namespace
+
+VerdictCounts CountVerdicts(const std::vector<RowComparison>& rows) {
+  VerdictCounts counts;
+  double logarithms = 0;
+  size_t compared = 0;
+  for (const RowComparison& row : rows) {
+    counts.faster += row.verdict == Verdict::kFaster;
+    counts.slower += row.verdict == Verdict::kSlower;
+    counts.same += row.verdict == Verdict::kNoDifference;
+    counts.not_comparable += row.verdict == Verdict::kNotComparable;
+    if (row.verdict == Verdict::kNotComparable) continue;
+    logarithms += std::log(row.speed.value);
+    ++compared;
+  }
+  if (compared > 0) counts.geometric_mean = std::exp(logarithms / static_cast<double>(compared));
+  return counts;
+}
+
+std::string DescribeCounts(const VerdictCounts& counts) {
+  return Cat({std::to_string(counts.faster), " faster, ", std::to_string(counts.slower),
+              " slower, ", std::to_string(counts.same), " no difference, ",
+              std::to_string(counts.not_comparable), " not comparable; speed x ",
+              Fixed(counts.geometric_mean, 3), " on the geometric mean"});
+}
+
+std::string DescribeEstimate(const Estimate& estimate) {
+  return Cat({Fixed(estimate.value, 3), " (", Fixed(estimate.interval.low, 3), " – ",
+              Fixed(estimate.interval.high, 3), ")"});
+}
+
+std::string ToMarkdown(const Comparison& comparison) {
+  const std::string& base = comparison.base->label;
+  const std::string& other = comparison.other->label;
+  std::string text = Cat({"### ", other, " against ", base, "\n\n"});
+  std::vector<std::vector<std::string>> cells;
+  for (const Difference& difference : comparison.differences) {
+    cells.push_back(
+        {Cat({difference.section, ": ", difference.key}), difference.base, difference.other});
+  }
+  text += cells.empty() ? "Systems and builds: no difference.\n\n"
+                        : MarkdownTable({"what differs", base, other}, cells) + "\n";
+  cells.clear();
+  for (const RowComparison& row : comparison.rows) {
+    const RowKey& key = row.base != nullptr ? row.base->key : row.other->key;
+    const bool comparable = row.verdict != Verdict::kNotComparable;
+    cells.push_back({DescribeKey(key), Rate(row.base), Rate(row.other),
+                     comparable ? DescribeEstimate(row.speed) : "–",
+                     comparable ? Fixed(row.plain_speed.value, 3) : "–",
+                     comparable ? std::string(VerdictName(row.verdict))
+                                : Cat({VerdictName(row.verdict), ": ", row.why})});
+  }
+  text += MarkdownTable({"row", base, other, "speed (interval)", "unnormalised", "verdict"}, cells);
+  return text + "\n" + DescribeCounts(CountVerdicts(comparison.rows)) + "\n";
+}
+
+}  // namespace pozor::tools

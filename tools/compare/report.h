@@ -1,0 +1,35 @@
+// A comparison as Markdown.
+#ifndef POZOR_TOOLS_COMPARE_REPORT_H_
+#define POZOR_TOOLS_COMPARE_REPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "tools/compare/compare_rows.h"
+
+namespace pozor::tools {
+
+struct Comparison {
+  const LoadedResult* base = nullptr;
+  const LoadedResult* other = nullptr;
+  std::vector<Difference> differences;
+  std::vector<RowComparison> rows;
+};
+
+struct VerdictCounts {
+  size_t faster = 0, slower = 0, same = 0, not_comparable = 0;
+  double geometric_mean = 1;  // of the speeds that are comparable
+};
+VerdictCounts CountVerdicts(const std::vector<RowComparison>& rows);
+
+// "2 faster, 1 slower, 20 no difference, 0 not comparable; speed x 1.004 on the geometric mean"
+std::string DescribeCounts(const VerdictCounts& counts);
+
+// "0.951 (0.944 – 0.958)"
+std::string DescribeEstimate(const Estimate& estimate);
+
+std::string ToMarkdown(const Comparison& comparison);
+
+}  // namespace pozor::tools
+
+#endif  // POZOR_TOOLS_COMPARE_REPORT_H_
