@@ -31,30 +31,6 @@ Result<OutputFormat> ChooseFormat(const EncodeRequest& request) {
                          "or give --format");
 }
 
-// What the command line asks of this model.
-Status CheckAgainstModel(const EncodeRequest& request, const ModelInfo& info) {
-  const EncodeOptions& options = request.options;
-  if (options.prompt_name.has_value()) {
-    std::string names;
-    for (const auto& [name, text] : info.prompts) {
-      if (name == *options.prompt_name) names = name;
-      if (name == *options.prompt_name) break;
-      names += (names.empty() ? "" : ", ") + name;
-    }
-    if (names != *options.prompt_name) {
-      return InvalidArgument("--prompt " + *options.prompt_name + ": the model has " +
-                             (names.empty() ? "no prompts" : "only the prompts " + names) +
-                             "; give the text itself with --prompt-text");
-    }
-  }
-  if (options.truncate_dim.value_or(0) > info.dimensions) {
-    return InvalidArgument("--truncate-dim " + std::to_string(*options.truncate_dim) +
-                           ": the vectors have " + std::to_string(info.dimensions) +
-                           " numbers; give at most that");
-  }
-  return Status();
-}
-
 Result<std::unique_ptr<VectorWriter>> OpenWriter(const EncodeRequest& request, OutputFormat format,
                                                  size_t dimensions) {
   VectorWriterOptions options;
@@ -133,7 +109,8 @@ Status RunEncode(const EncodeRequest& request) {
   for (const std::string& warning : model->Info().warnings) {
     if (!request.quiet) PrintWarning(warning);
   }
-  POZOR_RETURN_IF_ERROR(CheckAgainstModel(request, model->Info()));
+  // Options that this model does not admit are found before an output file is made.
+  POZOR_RETURN_IF_ERROR(model->Tokenize("", options).status());
   const size_t dimensions = model->Dimensions(options);
   POZOR_TRY(const std::unique_ptr<VectorWriter> writer, OpenWriter(request, format, dimensions));
 

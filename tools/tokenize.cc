@@ -24,9 +24,9 @@ struct LoadedTokenizer {
 Result<LoadedTokenizer> LoadTokenizer(const std::string& model) {
   POZOR_TRY(const std::string path, LocateModel(model));
   POZOR_TRY(const ModelFolder folder, ModelFolder::Open(path));
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, of_vectors;
   LoadedTokenizer loaded;
-  POZOR_TRY(const Pipeline pipeline, ReadPipeline(folder, &warnings));
+  POZOR_TRY(const Pipeline pipeline, ReadPipeline(folder, &of_vectors));
   const ModelFolder transformer = folder.Sub(pipeline.transformer_path);
   POZOR_TRY(loaded.tokenizer, Tokenizer::Load(transformer.path(), &warnings));
   if (pipeline.lowercase) loaded.tokenizer->ForceLowercase();

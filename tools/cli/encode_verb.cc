@@ -38,8 +38,11 @@ void AddVectorOptions(VerbParser& parser, EncodeOptions* options, std::optional<
   app.add_option("--prompt-text", options->prompt, "text to put in front of every text")
       ->type_name("T");
   parser.AddCount("--truncate-dim", truncate_dim, "keep the first N numbers of each vector");
-  app.add_flag("--normalize,!--no-normalize", options->normalize,
-               "vectors of length 1, or as they are (as the model says)");
+  app.add_flag_callback(
+      "--normalize", [options] { options->normalize = true; }, "vectors of length 1");
+  app.add_flag_callback(
+      "--no-normalize", [options] { options->normalize = false; },
+      "vectors as they are pooled (neither: as the model says)");
   parser.AddChoice<Overflow>("--overflow", overflow,
                              {{"truncate", Overflow::kTruncate}, {"error", Overflow::kError}},
                              "what to do with a text that is too long");
