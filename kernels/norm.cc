@@ -74,37 +74,70 @@ HWY_INLINE void ScaleRow(const float* x, float mean, float scale, const float* g
   }
 }
 
-// Rows are short enough to stay in L1 between the passes.
+// Rows of one pass. A row's sums are chains of dependent additions: several rows at once hide
+// their latency, and few enough of them stay in L1 from pass to pass.
+constexpr size_t kRowsAtOnce = 8;
+
+struct RowBlock {
+  size_t rows;
+  const float* x;  // with the residual added
+  size_t x_stride;
+  float* out;
+};
+
+// Takes up to kRowsAtOnce rows from `row` on: adds the residual into `out`, and leaves the rows'
+// sums if asked to.
+template <bool kSum>
+HWY_INLINE RowBlock StartRows(const NormArgs& args, size_t row, float* sums) {
+  RowBlock block;
+  block.rows = HWY_MIN(args.rows - row, kRowsAtOnce);
+  block.x = args.x + row * args.x_stride;
+  block.x_stride = args.x_stride;
+  block.out = args.out + row * args.out_stride;
+  if (args.residual != nullptr) {
+    const float* residual = args.residual + row * args.residual_stride;
+    for (size_t r = 0; r < block.rows; ++r) {
+      sums[r] = AddRowsAndSum(block.x + r * args.x_stride, residual + r * args.residual_stride,
+                              block.out + r * args.out_stride, args.cols);
+    }
+    block.x = block.out;
+    block.x_stride = args.out_stride;
+  } else if (kSum) {
+    for (size_t r = 0; r < block.rows; ++r) {
+      sums[r] = SumRow(block.x + r * block.x_stride, args.cols);
+    }
+  }
+  return block;
+}
+
 void LayerNormRows(const NormArgs& args) {
   const float cols = static_cast<float>(args.cols);
-  for (size_t r = 0; r < args.rows; ++r) {
-    const float* x = args.x + r * args.x_stride;
-    float* out = args.out + r * args.out_stride;
-    float sum;
-    if (args.residual != nullptr) {
-      sum = AddRowsAndSum(x, args.residual + r * args.residual_stride, out, args.cols);
-      x = out;
-    } else {
-      sum = SumRow(x, args.cols);
+  float mean[kRowsAtOnce], scale[kRowsAtOnce];
+  for (size_t row = 0; row < args.rows; row += kRowsAtOnce) {
+    const RowBlock block = StartRows<true>(args, row, mean);
+    for (size_t r = 0; r < block.rows; ++r) {
+      mean[r] /= cols;
+      scale[r] = SumSquares(block.x + r * block.x_stride, mean[r], args.cols);
     }
-    const float mean = sum / cols;
-    const float variance = SumSquares(x, mean, args.cols) / cols;
-    ScaleRow(x, mean, InverseSqrt(variance + args.epsilon), args.gamma, args.beta, out, args.cols);
+    for (size_t r = 0; r < block.rows; ++r) {
+      ScaleRow(block.x + r * block.x_stride, mean[r], InverseSqrt(scale[r] / cols + args.epsilon),
+               args.gamma, args.beta, block.out + r * args.out_stride, args.cols);
+    }
   }
 }
 
 void RmsNormRows(const NormArgs& args) {
   const float cols = static_cast<float>(args.cols);
-  for (size_t r = 0; r < args.rows; ++r) {
-    const float* x = args.x + r * args.x_stride;
-    float* out = args.out + r * args.out_stride;
-    if (args.residual != nullptr) {
-      MapRow2(x, args.residual + r * args.residual_stride, out, args.cols,
-              [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
-      x = out;
+  float scale[kRowsAtOnce];
+  for (size_t row = 0; row < args.rows; row += kRowsAtOnce) {
+    const RowBlock block = StartRows<false>(args, row, scale);
+    for (size_t r = 0; r < block.rows; ++r) {
+      scale[r] = SumSquares(block.x + r * block.x_stride, 0.0f, args.cols);
     }
-    const float mean_square = SumSquares(x, 0.0f, args.cols) / cols;
-    ScaleRow(x, 0.0f, InverseSqrt(mean_square + args.epsilon), args.gamma, nullptr, out, args.cols);
+    for (size_t r = 0; r < block.rows; ++r) {
+      ScaleRow(block.x + r * block.x_stride, 0.0f, InverseSqrt(scale[r] / cols + args.epsilon),
+               args.gamma, nullptr, block.out + r * args.out_stride, args.cols);
+    }
   }
 }
 
