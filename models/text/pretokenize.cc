@@ -486,14 +486,22 @@ bool IsBertPreTokenizer(const PreTokenizer* pre_tokenizer) {
   return dynamic_cast<const BertPreTokenizer*>(pre_tokenizer) != nullptr;
 }
 
-bool DropByteMapping(PreTokenizer* pre_tokenizer) {
-  if (auto* bytes = dynamic_cast<ByteLevel*>(pre_tokenizer)) {
-    bytes->drop_mapping();
-    return true;
-  }
+namespace {
+
+ByteLevel* LastByteLevel(PreTokenizer* pre_tokenizer) {
   auto* sequence = dynamic_cast<Sequence*>(pre_tokenizer);
-  return sequence != nullptr && !sequence->parts().empty() &&
-         DropByteMapping(sequence->parts().back().get());
+  if (sequence == nullptr) return dynamic_cast<ByteLevel*>(pre_tokenizer);
+  return sequence->parts().empty() ? nullptr : LastByteLevel(sequence->parts().back().get());
+}
+
+}  // namespace
+
+bool EndsInByteLevel(const PreTokenizer* pre_tokenizer) {
+  return LastByteLevel(const_cast<PreTokenizer*>(pre_tokenizer)) != nullptr;
+}
+
+void DropByteMapping(PreTokenizer* pre_tokenizer) {
+  if (ByteLevel* last = LastByteLevel(pre_tokenizer)) last->drop_mapping();
 }
 
 bool SetAddPrefixSpace(PreTokenizer* pre_tokenizer, bool value) {

@@ -44,8 +44,10 @@ std::unique_ptr<PreTokenizer> MakeBertPreTokenizer();
 
 // Properties of a pipeline.
 bool IsBertPreTokenizer(const PreTokenizer* pre_tokenizer);
-// If the last step maps bytes to characters: makes it leave them alone and returns true.
-bool DropByteMapping(PreTokenizer* pre_tokenizer);
+// Whether the last step is a ByteLevel, which maps bytes to characters.
+bool EndsInByteLevel(const PreTokenizer* pre_tokenizer);
+// Makes that step leave the bytes alone.
+void DropByteMapping(PreTokenizer* pre_tokenizer);
 // Overrides add_prefix_space of every ByteLevel; false if there is none.
 bool SetAddPrefixSpace(PreTokenizer* pre_tokenizer, bool value);
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/json.h"
@@ -60,6 +62,8 @@ class TokenModel {
   virtual const std::string& kind() const = 0;  // as tokenizer.json calls it
   // The name of the token for unknown text, for messages.
   virtual std::string unknown() const = 0;
+  // Whether the words are plain bytes, not the characters that stand for them in the vocabulary.
+  virtual bool on_bytes() const { return false; }
 };
 
 struct WordPieceOptions {
@@ -74,8 +78,38 @@ Result<std::unique_ptr<TokenModel>> MakeWordPiece(Vocabulary vocabulary,
 // The options of a WordPiece model; null for any other.
 const WordPieceOptions* AsWordPiece(const TokenModel& model);
 
-// From the value of "model". `byte_level`: the words will be plain bytes, not the characters that
-// stand for them. `where` names the place in messages.
+// Left and right part of each merge, the first learned first.
+using MergeList = std::vector<std::pair<std::string_view, std::string_view>>;
+
+struct BpeOptions {
+  std::optional<std::string> unknown;
+  std::string prefix;          // of pieces that continue a word
+  std::string suffix;          // of pieces that end one
+  bool fuse_unknown = false;   // neighbouring unknown characters are one token
+  bool byte_fallback = false;  // an unknown character becomes tokens such as <0x0A>
+  bool ignore_merges = false;  // a word that is a token is taken as it is
+  bool byte_level = false;     // the pipeline could leave words as plain bytes
+};
+
+Result<std::unique_ptr<TokenModel>> MakeBpe(Vocabulary vocabulary, const MergeList& merges,
+                                            const BpeOptions& options, const std::string& where);
+// Lines of a merges.txt: "left right". The result refers to them.
+Result<MergeList> SplitMerges(const std::vector<std::string>& lines, const std::string& where);
+
+struct UnigramOptions {
+  std::vector<double> scores;  // of each piece
+  int32_t unknown_id = -1;
+  bool byte_fallback = false;
+};
+
+Result<std::unique_ptr<TokenModel>> MakeUnigram(const std::vector<std::string>& pieces,
+                                                UnigramOptions options, const std::string& where);
+
+// "<0x0A>" for 10.
+std::string ByteToken(size_t byte);
+
+// From the value of "model". `byte_level`: the words could be left as plain bytes instead of the
+// characters that stand for them. `where` names the place in messages.
 Result<std::unique_ptr<TokenModel>> ParseModel(const JsonValue& json, bool byte_level,
                                                const std::string& where);
 

@@ -33,6 +33,8 @@ Result<std::unique_ptr<TokenModel>> ParseModel(const JsonValue& json, bool byte_
       named != nullptr && named->is_string() ? named->as_string() : OldModelType(json);
   if (type == "WordPiece") return ParseWordPiece(json, where);
   if (type == "WordLevel") return ParseWordLevel(json, where);
+  if (type == "BPE") return ParseBpe(json, byte_level, where);
+  if (type == "Unigram") return ParseUnigram(json, where);
   if (named == nullptr) return parse::Missing(where, "type");
   return parse::Bad(where, "type", "unknown model type " + named->Describe());
 }
@@ -58,7 +60,9 @@ Result<std::unique_ptr<Tokenizer::Impl>> ParseTokenizerJson(const JsonValue& roo
             ParsePreTokenizer(MemberOrNull(root, "pre_tokenizer"), name + ": pre_tokenizer"));
   POZOR_TRY(impl->post,
             ParsePostProcessor(MemberOrNull(root, "post_processor"), name + ": post_processor"));
-  POZOR_TRY(impl->model, ParseModel(*model, false, name + ": model"));
+  POZOR_TRY(impl->model,
+            ParseModel(*model, EndsInByteLevel(impl->pre_tokenizer.get()), name + ": model"));
+  if (impl->model->on_bytes()) DropByteMapping(impl->pre_tokenizer.get());
   POZOR_TRY(impl->added, AddedTokens::FromJson(MemberOrNull(root, "added_tokens"),
                                                impl->model->vocabulary(), name, warnings));
   POZOR_RETURN_IF_ERROR(impl->Check().WithContext(name));
