@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "engine/forward.h"
@@ -174,7 +175,10 @@ Status Executor::EncodeTogether(const Call& call) {
   std::vector<Request*> requests = {&request};
   const size_t tokens = call.batch.tokens();
   if (call.options.profile == nullptr && tokens < call.batch_tokens) {
+    // Callers whose texts were carried along a moment ago are awake but may not have run yet.
+    if (company_.load(std::memory_order_relaxed)) std::this_thread::yield();
     turnstile_.TakeWaiting(call.batch_tokens - tokens, &requests);
+    company_.store(requests.size() > 1, std::memory_order_relaxed);
   }
   const Status status = Guarded([&] { return RunRequests(call, requests); });
   for (Request* other : std::span(requests).subspan(1)) {

@@ -78,6 +78,7 @@ class Executor {
 
   const Encoder& encoder_;
   Turnstile turnstile_;
+  std::atomic<bool> company_{false};  // the last pass carried texts of several callers
   std::mutex mutex_;
   std::vector<std::unique_ptr<PassMemory>> idle_;  // last used, first taken
 };
