@@ -33,21 +33,28 @@ void CheckRows(const Model& model, const JsonValue& rows) {
   }
 }
 
+TEST_CASE("a Dense layer with tanh after the pooling") {
+  const JsonDocument expected = ReadJsonFile(DataPath("cases/P13/expected.json")).value();
+  const Model model = test::LoadOrFail(DataPath("cases/P13/model"));
+  CHECK(model.Info().dimensions == 16);
+  CheckRows(model, *expected->Find("rows"));
+}
+
 TEST_CASE("folders in the layout of sentence-transformers 5.4 and later") {
   const JsonDocument expected = ReadJsonFile(DataPath("cases/P16/expected.json")).value();
-  for (const char* name : {"new_cls", "new_mean", "new_cls+mean", "new_weightedmean"}) {
+  for (const std::string name : {"new_cls", "new_mean", "new_cls+mean", "new_weightedmean"}) {
     CAPTURE(name);
-    const Model model = test::LoadOrFail(DataPath("cases/P16/" + std::string(name)));
+    const Model model = test::LoadOrFail(DataPath("cases/P16/" + name));
     CHECK(model.Info().max_length == 64);
-    CHECK(model.Info().dimensions == (std::string(name) == "new_cls+mean" ? 64u : 32u));
+    CHECK(model.Info().dimensions == (name == "new_cls+mean" ? 64u : 32u));
     CheckRows(model, *expected->Find(name));
   }
 }
 
 TEST_CASE("fixed left padding in tokenizer.json changes nothing") {
-  for (const char* name : {"cls", "last"}) {
+  for (const std::string name : {"cls", "last"}) {
     CAPTURE(name);
-    const std::string folder = DataPath("cases/P18/" + std::string(name));
+    const std::string folder = DataPath("cases/P18/" + name);
     const JsonDocument expected = ReadJsonFile(folder + "/expected.json").value();
     const JsonValue& rows = expected->is_array() ? expected.root() : *expected->Find("rows");
     CheckRows(test::LoadOrFail(folder), rows);

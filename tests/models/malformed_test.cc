@@ -54,7 +54,7 @@ constexpr BrokenFolder kBroken[] = {
     {"config-deep", "config.json", ""},
     {"config-array", "config.json", "an object is needed"},
     {"config-empty", "config.json", ""},
-    {"config-duplicate-key", "hidden_size", ""},
+    {"config-duplicate-key", "embeddings.word_embeddings.weight", "[8, 4], expected [8, 8]"},
     {"shard-parent", "../good-folder/model.safetensors", "leaves the folder"},
     {"shard-absolute", "/etc/passwd", "is absolute"},
     {"shard-backslash", "backslash", ""},
@@ -70,9 +70,10 @@ constexpr BrokenFolder kBroken[] = {
 
 TEST_CASE("every broken folder is refused by the name of its fault") {
   for (const BrokenFolder& broken : kBroken) {
-    CAPTURE(broken.name);
+    const std::string name = broken.name;
+    CAPTURE(name);
     const auto start = std::chrono::steady_clock::now();
-    const auto model = Model::Load(DataPath("malformed/folders/" + std::string(broken.name)));
+    const auto model = Model::Load(DataPath("malformed/folders/" + name));
     REQUIRE_FALSE(model.ok());
     const std::string& message = model.status().message();
     CAPTURE(message);
@@ -159,12 +160,39 @@ TEST_CASE("names that are no plain relative path") {
   for (const Case& c : cases) CHECK(BadRelativePath(c.name) == c.fault);
 }
 
-TEST_CASE("weights in another format are refused by its name") {
-  const auto dense = Model::Load(DataPath("st-dense-tanh"));
-  REQUIRE_FALSE(dense.ok());
-  CHECK(dense.status().code() == StatusCode::kUnsupported);
-  CHECK(dense.status().message().find("2_Dense: the weights are in pytorch_model.bin") !=
-        std::string::npos);
+TEST_CASE("weights in another format, and unknown modules, are refused by name") {
+  const Scratch scratch;
+  const fs::path root = fs::path(scratch.path()) / "model";
+  fs::copy(DataPath("cases/P13/model"), root, fs::copy_options::recursive);
+  test::LoadOrFail(root.string());
+  const auto refusal = [&] {
+    const auto model = Model::Load(root.string());
+    REQUIRE_FALSE(model.ok());
+    CHECK(model.status().code() == StatusCode::kUnsupported);
+    return model.status().message();
+  };
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(root / name) << text;
+  };
+  write("2_Dense/config.json",
+        R"({"in_features":32,"out_features":16,"activation_function":"torch.nn.Mish9"})");
+  CHECK(refusal().find("activation_function \"torch.nn.Mish9\"") != std::string::npos);
+  write("2_Dense/config.json", R"({"in_features":32,"out_features":16,"use_residual":true})");
+  CHECK(refusal().find("use_residual") != std::string::npos);
+  write("2_Dense/config.json",
+        R"({"in_features":32,"out_features":16,"module_input_name":"token_embeddings"})");
+  CHECK(refusal().find("module_input_name \"token_embeddings\"") != std::string::npos);
+  write("2_Dense/config.json", R"({"in_features":32,"out_features":16})");
+  fs::rename(root / "2_Dense/model.safetensors", root / "2_Dense/pytorch_model.bin");
+  CHECK(refusal().find("2_Dense: the weights are in pytorch_model.bin") != std::string::npos);
+  write("1_Pooling/config.json", R"({"pooling_mode":"median"})");
+  CHECK(refusal().find("pooling_mode \"median\"") != std::string::npos);
+  write("1_Pooling/config.json", R"({"pooling_mode_first_tokens":true})");
+  CHECK(refusal().find("pooling_mode_first_tokens") != std::string::npos);
+  write("modules.json", R"([{"type":"sentence_transformers.models.StaticEmbedding","path":""}])");
+  CHECK(refusal().find("sentence_transformers.models.StaticEmbedding") != std::string::npos);
+  write("modules.json", R"([{"type":"sentence_transformers.models.Transformer","path":""}])");
+  CHECK(refusal().find("no Pooling") != std::string::npos);
 }
 
 }  // namespace

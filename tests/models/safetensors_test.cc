@@ -77,10 +77,10 @@ TEST_CASE("every malformed file is refused by the name of its fault") {
       {"metadata-not-strings", "__metadata__"},
   };
   for (const Case& c : cases) {
-    CAPTURE(c.file);
+    const std::string name = c.file;
+    CAPTURE(name);
     const auto start = std::chrono::steady_clock::now();
-    const auto source =
-        OpenSafetensors(DataPath("malformed/safetensors/" + std::string(c.file) + ".safetensors"));
+    const auto source = OpenSafetensors(DataPath("malformed/safetensors/" + name + ".safetensors"));
     REQUIRE_FALSE(source.ok());
     CHECK(source.status().code() == StatusCode::kCorrupt);
     CAPTURE(source.status().message());

@@ -23,13 +23,12 @@ std::vector<float> Encode(const Model& model, const std::vector<std::string>& te
 }
 
 constexpr const char* kFolders[] = {
-    "st-cls",        "st-max",        "st-sqrt",           "st-concat",
-    "st-concat-all", "st-mean-norm",  "st-dense-identity", "st-layernorm",
-    "st-lower",      "st-no-modules", "st-prompts",        "st-truncate-dim",
+    "st-cls",       "st-max",   "st-sqrt",       "st-concat",  "st-concat-all",   "st-mean-norm",
+    "st-layernorm", "st-lower", "st-no-modules", "st-prompts", "st-truncate-dim",
 };
 
 TEST_CASE("vectors of sentence-transformers folders") {
-  for (const char* name : kFolders) {
+  for (const std::string name : kFolders) {
     CAPTURE(name);
     const Golden golden(DataPath(name));
     const Model model = test::LoadOrFail(DataPath(name));
@@ -60,7 +59,7 @@ TEST_CASE("vectors of sentence-transformers folders") {
 }
 
 TEST_CASE("tokens that reach the model, and its limit") {
-  for (const char* name : kFolders) {
+  for (const std::string name : kFolders) {
     CAPTURE(name);
     const Golden golden(DataPath(name));
     const Model model = test::LoadOrFail(DataPath(name));
