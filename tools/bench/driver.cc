@@ -227,7 +227,9 @@ void Run::MeasureRoofs() {
   constexpr double kSeconds = 0.04;
   Note("measuring the roof");
   result_.compute_roofs = MeasureComputeRoofs(options_.threads, kSeconds);
-  result_.bandwidth_roofs = MeasureBandwidthRoofs(options_.threads, kSeconds);
+  if (options_.bandwidth) {
+    result_.bandwidth_roofs = MeasureBandwidthRoofs(options_.threads, kSeconds);
+  }
   result_.kernels = MeasureKernels(result_.model.hidden, result_.model.intermediate, 0.02);
 }
 

@@ -40,6 +40,7 @@ struct BenchOptions {
   bool in_process = false;  // no child processes: one tier and precision only
   bool only_peers = false;  // without Pozor itself
   bool redact = false;
+  bool bandwidth = true;  // measure the roofs of reading, too
   std::vector<PeerSpec> peers;
   std::string program;                           // path of this program, to be started as a worker
   std::function<void(const std::string&)> note;  // progress, one line

@@ -39,7 +39,8 @@ void Summarise(const std::vector<ComputeRoof>& roofs, size_t cpus, Row* row) {
   double stolen = 0, time = 0;
   for (const double value : row->samples.stolen) stolen += std::max(0.0, value);
   for (const double value : seconds) time += value;
-  summary.stolen_share = stolen / (time * static_cast<double>(std::max<size_t>(1, cpus)));
+  summary.stolen_share =
+      std::min(1.0, stolen / (time * static_cast<double>(std::max<size_t>(1, cpus))));
 }
 
 }  // namespace pozor::tools

@@ -96,14 +96,20 @@ double ReadRate(size_t threads, size_t bytes, double seconds) {
     // Untouched memory is one shared zero page and would be read from L1.
     std::memset(buffers.back()->data(), 1, bytes);
   }
-  const size_t sweeps = std::max<size_t>(1, (size_t{16} << 20) / bytes);
+  // A window of about 16 MiB: many sweeps of a small buffer, the next slice of a large one.
+  constexpr size_t kWindow = size_t{16} << 20;
+  const size_t slice = std::min(bytes, kWindow), sweeps = std::max<size_t>(1, kWindow / bytes);
+  size_t offset = 0;
   return BestOf(seconds, [&] {
-    return RateOfTeam(threads, [&](size_t thread) {
+    const double rate = RateOfTeam(threads, [&](size_t thread) {
+      const char* begin = buffers[thread]->As<char>() + offset;
       const Clock::time_point start = Clock::now();
       volatile uint64_t sink = 0;
-      for (size_t i = 0; i < sweeps; ++i) sink = sink ^ ReadSweep(buffers[thread]->data(), bytes);
-      return static_cast<double>(sweeps * bytes) / SecondsSince(start);
+      for (size_t i = 0; i < sweeps; ++i) sink = sink ^ ReadSweep(begin, slice);
+      return static_cast<double>(sweeps * slice) / SecondsSince(start);
     });
+    offset = offset + 2 * slice <= bytes ? offset + slice : 0;
+    return rate;
   });
 }
 

@@ -1,7 +1,6 @@
 #include "tools/compare/html_parts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "tools/bench/text.h"
@@ -12,12 +11,7 @@ namespace {
 
 bool LooksLikeNumber(const std::string& text) {
   if (text == "–") return true;
-  if (text.empty()) return false;
-  const char first = text[0];
-  const bool digit = std::isdigit(static_cast<unsigned char>(first)) != 0;
-  // A hash or a list of CPUs is text.
-  return (digit || first == '-' || first == '+') && text.size() < 40 &&
-         text.find_first_of("/_,") == std::string::npos;
+  return !text.empty() && text.find_first_not_of("0123456789.+-") == std::string::npos;
 }
 
 template <class Get>

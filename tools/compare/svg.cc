@@ -107,6 +107,7 @@ void FitAxis(const std::vector<Line>& lines, bool is_x, Axis* axis) {
 std::string DrawLine(const Line& line, const Scale& x, const Scale& y) {
   std::string path, dots;
   for (const Point& point : line.points) {
+    if (!x.Contains(point.x) || !y.Contains(point.y)) continue;
     path += Cat({path.empty() ? "M" : "L", N(x(point.x)), " ", N(y(point.y))});
     if (line.dots) {
       if (point.low != point.high) {
@@ -164,7 +165,7 @@ std::vector<double> RoundTicks(double low, double high, size_t about) {
 }
 
 std::string BarChart(const std::vector<BarGroup>& groups, const std::string& unit) {
-  constexpr double kLeft = 130, kRight = 110, kBar = 15, kGap = 12, kWidth = 760, kTop = 8;
+  constexpr double kLeft = 130, kRight = 110, kBar = 15, kGap = 12, kWidth = 1000, kTop = 8;
   double most = 0;
   for (const BarGroup& group : groups) {
     for (const Bar& bar : group.bars) most = std::max({most, bar.value, bar.high});
@@ -216,8 +217,8 @@ std::string Draw(const LineChart& chart) {
   const Scale y(vertical, vertical.low, vertical.high, bottom, kTop);
   const auto ticks = [](const Axis& axis, size_t about) {
     if (!axis.ticks.empty()) return axis.ticks;
-    return axis.logarithmic ? LogTicks(axis.low, axis.high)
-                            : RoundTicks(axis.low, axis.high, about);
+    const bool decades = axis.logarithmic && axis.high > 4 * axis.low;
+    return decades ? LogTicks(axis.low, axis.high) : RoundTicks(axis.low, axis.high, about);
   };
   std::string out;
   for (const double tick : ticks(horizontal, 6)) {

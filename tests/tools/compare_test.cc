@@ -1,0 +1,268 @@
+// Reading results, matching rows, verdicts, --fail-if, and the page.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/compare/compare_rows.h"
+#include "tools/compare/fail_if.h"
+#include "tools/compare/html.h"
+#include "tools/compare/load.h"
+#include "tools/compare/report.h"
+#include "tools/compare/svg.h"
+
+namespace pozor::tools {
+namespace {
+
+struct RowRecipe {
+  std::string workload = "fixed-128";
+  size_t threads = 1;
+  std::string precision = "f32";
+  double seconds = 0.1;
+  bool latency = false;
+  std::string workload_hash = "w";
+  std::string model_hash = "m";
+  double roof = 100;
+};
+
+Row MakeRow(const RowRecipe& recipe, uint64_t seed) {
+  SplitMix64 random(seed);
+  Row row;
+  row.key = {"pozor", "tiny", recipe.workload, recipe.precision, "auto", recipe.threads, 0, 0};
+  row.latency = recipe.latency;
+  row.active_tier = "avx2";
+  row.roof_name = "avx2-f32";
+  row.model_hash = recipe.model_hash;
+  row.workload_hash = recipe.workload_hash;
+  row.texts = recipe.latency ? 1 : 8;
+  row.tokens = recipe.latency ? 8 : 1024;
+  row.flops = 1e9;
+  row.peak_memory_bytes = 1e8;
+  const size_t calls = recipe.latency ? 20 : 1;
+  for (double process = 0; process < 3; ++process) {
+    for (double round = 0; round < 12; ++round) {
+      for (size_t call = 0; call < calls; ++call) {
+        const double noise = 1 + 0.005 * random.Uniform() + (random.Below(4) == 0 ? 0.2 : 0);
+        row.samples.process.push_back(process);
+        row.samples.round.push_back(round);
+        row.samples.at.push_back(round);
+        row.samples.seconds.push_back(recipe.seconds * noise);
+        row.samples.cpu_seconds.push_back(recipe.seconds);
+        row.samples.roof.push_back(recipe.roof);
+        row.samples.stolen.push_back(0);
+      }
+    }
+  }
+  return row;
+}
+
+// A result with these rows, written as JSON and read again: every test goes through the file.
+LoadedResult MakeResult(const std::string& name, const std::vector<RowRecipe>& recipes,
+                        const std::string& cpu = "Test CPU", uint64_t seed = 1) {
+  BenchResult result;
+  result.created = "2026-11-30T00:00:00Z";
+  result.system.facts = {{"cpu", "name", cpu, ""},
+                         {"cpu", "governor", "", "not visible (virtual machine)"},
+                         {"build", "commit", name, ""}};
+  result.model.name = "tiny";
+  result.model.hash = "m";
+  result.compute_roofs = {{"avx2-f32", 1, 100}, {"avx2-f32", 2, 200}};
+  result.bandwidth_roofs = {{"L1", 24576, 1, 200}, {"DRAM", 1 << 28, 1, 20}};
+  result.kernels = {{"avx2-f32f32f32-6x16x1", 128, 384, 384, 90, 1e6}};
+  for (const RowRecipe& recipe : recipes) result.rows.push_back(MakeRow(recipe, seed++));
+  for (Row& row : result.rows) Summarise(result.compute_roofs, 2, &row);
+  Result<LoadedResult> loaded = ParseResult(ToJson(result), name + ".json");
+  REQUIRE(loaded.ok());
+  return *loaded;
+}
+
+TEST_CASE("a result survives its file") {
+  const LoadedResult loaded = MakeResult("a", {{}, {.workload = "query-8", .latency = true}});
+  REQUIRE(loaded.result.rows.size() == 2);
+  const Row& row = loaded.result.rows[0];
+  CHECK(loaded.label == "a");
+  CHECK(loaded.is_pozor);
+  CHECK(row.key == RowKey{"pozor", "tiny", "fixed-128", "f32", "auto", 1, 0, 0});
+  CHECK(row.samples.size() == 36);
+  CHECK(row.summary.tokens_per_second == doctest::Approx(1024 / row.summary.seconds));
+  CHECK(row.summary.gflops == doctest::Approx(1 / row.summary.seconds));
+  CHECK(row.summary.roof_share == doctest::Approx(row.summary.gflops / 100));
+  CHECK(loaded.result.rows[1].latency);
+  CHECK(loaded.result.system.Get("cpu", "name") == "Test CPU");
+  REQUIRE(loaded.result.system.facts.size() == 3);
+  CHECK(loaded.result.system.facts[2].why_not == "not visible (virtual machine)");
+}
+
+TEST_CASE("verdicts") {
+  struct Case {
+    const char* name;
+    RowRecipe other;
+    Verdict verdict;
+    const char* why;
+  };
+  const std::vector<Case> cases = {
+      {"the same", {}, Verdict::kNoDifference, ""},
+      {"5 % slower", {.seconds = 0.105}, Verdict::kSlower, ""},
+      {"5 % faster", {.seconds = 0.095}, Verdict::kFaster, ""},
+      {"1 % is below the resolution", {.seconds = 0.101}, Verdict::kNoDifference, ""},
+      {"slower with the clock", {.seconds = 0.11, .roof = 100 / 1.1}, Verdict::kNoDifference, ""},
+      {"other texts", {.workload_hash = "x"}, Verdict::kNotComparable, "texts"},
+      {"other weights", {.model_hash = "x"}, Verdict::kNotComparable, "weights"},
+      {"other threads", {.threads = 2}, Verdict::kNotComparable, "threads 1 against 2"},
+      {"other precision",
+       {.precision = "int8"},
+       Verdict::kNotComparable,
+       "precision f32 against int8"},
+      {"no such row", {.workload = "mix"}, Verdict::kNotComparable, "no such row"}};
+  const LoadedResult base = MakeResult("a", {{}});
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    const LoadedResult other = MakeResult("b", {c.other}, "Test CPU", 77);
+    const std::vector<RowComparison> rows = CompareResults(base, other, {});
+    REQUIRE(!rows.empty());
+    CHECK(rows[0].verdict == c.verdict);
+    CHECK(rows[0].why.find(c.why) != std::string::npos);
+  }
+}
+
+TEST_CASE("rounds are divided by the roof on one machine only") {
+  const LoadedResult base = MakeResult("a", {{}});
+  const LoadedResult elsewhere = MakeResult("b", {{.seconds = 0.05, .roof = 200}}, "Other CPU");
+  const RowComparison row = CompareResults(base, elsewhere, {})[0];
+  CHECK_FALSE(row.normalised);
+  CHECK(row.verdict == Verdict::kFaster);
+  CHECK(row.speed.value == doctest::Approx(2).epsilon(0.02));
+}
+
+TEST_CASE("calls of one visit are one value") {
+  const LoadedResult loaded = MakeResult("a", {{.workload = "query-8", .latency = true}});
+  const Samples visits = VisitSeconds(loaded.result.rows[0], false);
+  REQUIRE(visits.size() == 3);
+  for (const std::vector<double>& process : visits) CHECK(process.size() == 12);
+}
+
+TEST_CASE("what differs is told, what is only momentary is not") {
+  LoadedResult a = MakeResult("a", {{}}), b = MakeResult("b", {{}});
+  a.result.system.facts.push_back({"os", "load average", "1", ""});
+  b.result.system.facts.push_back({"os", "load average", "2", ""});
+  const std::vector<Difference> differences = DiffSystems(a.result, b.result);
+  REQUIRE(differences.size() == 1);
+  CHECK(differences[0].key == "commit");
+  CHECK(differences[0].base == "a");
+  CHECK(differences[0].other == "b");
+}
+
+TEST_CASE("--fail-if") {
+  RowComparison slower, faster, same, lost;
+  slower.verdict = Verdict::kSlower;
+  slower.speed.value = 1 / 1.06;
+  faster.verdict = Verdict::kFaster;
+  faster.speed.value = 1.04;
+  same.verdict = Verdict::kNoDifference;
+  struct Case {
+    const char* text;
+    bool slower, faster, same, lost;
+  };
+  for (const Case& c :
+       {Case{"slower", true, false, false, false}, Case{"slower>5%", true, false, false, false},
+        Case{"slower>7%", false, false, false, false},
+        Case{"faster>3.5%", false, true, false, false},
+        Case{"slower>5%, not-comparable", true, false, false, true}}) {
+    CAPTURE(c.text);
+    const auto conditions = ParseFailIf(c.text);
+    REQUIRE(conditions.ok());
+    CHECK(Fails(slower, *conditions) == c.slower);
+    CHECK(Fails(faster, *conditions) == c.faster);
+    CHECK(Fails(same, *conditions) == c.same);
+    CHECK(Fails(lost, *conditions) == c.lost);
+  }
+  for (const char* wrong :
+       {"", "slow", "slower>5", "slower>%", "slower>-1%", "not-comparable>5%"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(ParseFailIf(wrong).ok());
+  }
+}
+
+TEST_CASE("Google Benchmark's JSON") {
+  const char* json = R"({"context": {"host_name": "h", "num_cpus": 2, "mhz_per_cpu": 2300,
+      "cpu_scaling_enabled": false, "caches": [{"type": "Data", "level": 1, "size": 32768}]},
+    "benchmarks": [
+      {"name": "Gemm/128", "run_name": "Gemm/128", "run_type": "iteration", "threads": 1,
+       "real_time": 2.0, "cpu_time": 2.0, "time_unit": "us"},
+      {"name": "Gemm/128", "run_name": "Gemm/128", "run_type": "iteration", "threads": 1,
+       "real_time": 2.2, "cpu_time": 2.0, "time_unit": "us"},
+      {"name": "Gemm/128_mean", "run_name": "Gemm/128", "run_type": "aggregate",
+       "aggregate_name": "mean", "real_time": 9, "cpu_time": 9, "time_unit": "us"},
+      {"name": "Broken", "run_name": "Broken", "run_type": "iteration", "error_occurred": true,
+       "error_message": "no", "real_time": 0, "cpu_time": 0, "time_unit": "ns"}]})";
+  const auto loaded = ParseResult(json, "g.json");
+  REQUIRE(loaded.ok());
+  CHECK_FALSE(loaded->is_pozor);
+  REQUIRE(loaded->result.rows.size() == 1);
+  CHECK(loaded->result.rows[0].key.workload == "Gemm/128");
+  CHECK(loaded->result.rows[0].samples.seconds == std::vector<double>{2.0e-6, 2.2e-6});
+  const RowComparison row = CompareResults(*loaded, *loaded, {})[0];
+  CHECK(row.verdict == Verdict::kNoDifference);
+}
+
+TEST_CASE("files that are no results are refused") {
+  struct Case {
+    const char* name;
+    const char* json;
+  };
+  for (const Case& c :
+       {Case{"not JSON", "x"}, Case{"another file", "{\"a\": 1}"},
+        Case{"a newer schema", R"({"schema": "pozor-bench", "schema_version": 99})"},
+        Case{"no rows", R"({"schema": "pozor-bench", "schema_version": 1, "rows": []})"},
+        Case{"a row without key",
+             R"({"schema": "pozor-bench", "schema_version": 1, "rows": [{}]})"},
+        Case{"columns that differ", R"({"schema": "pozor-bench", "schema_version": 1, "rows": [
+             {"key": {"engine": "pozor"}, "samples": {"seconds": [1, 2], "round": [0]}}]})"}}) {
+    CAPTURE(c.name);
+    CHECK_FALSE(ParseResult(c.json, "x.json").ok());
+  }
+}
+
+TEST_CASE("the page is whole and needs nothing else") {
+  std::vector<RowRecipe> recipes;
+  for (const size_t threads : {1, 2}) {
+    for (const char* workload : {"fixed-16", "fixed-128", "mix"}) {
+      recipes.push_back({.workload = workload,
+                         .threads = threads,
+                         .seconds = 0.1 / static_cast<double>(threads)});
+    }
+    recipes.push_back(
+        {.workload = "query-8", .threads = threads, .seconds = 1e-3, .latency = true});
+  }
+  const std::vector<LoadedResult> results = {MakeResult("a", recipes),
+                                             MakeResult("b<i>", recipes, "Test CPU", 50)};
+  const std::vector<Comparison> comparisons = {{&results[0], &results[1],
+                                                DiffSystems(results[0].result, results[1].result),
+                                                CompareResults(results[0], results[1], {})}};
+  const std::string html = ToHtml(results, comparisons);
+  for (const char* part :
+       {"What differs", "Verdicts", "Leader board", "Thread scaling", "Latency of one text",
+        "Roofline", "Length and batch", "Start", "prefers-color-scheme: dark", "</html>"}) {
+    CAPTURE(part);
+    CHECK(html.find(part) != std::string::npos);
+  }
+  for (const char* part : {"http:", "https:", "src=", "<script", "@import", "url(", "<i>", "nan"}) {
+    CAPTURE(part);
+    CHECK(html.find(part) == std::string::npos);
+  }
+  // Every chart has its numbers below it.
+  size_t charts = 0, tables = 0;
+  for (size_t at = 0; (at = html.find("<svg", at)) != std::string::npos; ++at) ++charts;
+  for (size_t at = 0; (at = html.find("The numbers", at)) != std::string::npos; ++at) ++tables;
+  CHECK(charts > 8);
+  CHECK(charts == tables);
+}
+
+TEST_CASE("round ticks") {
+  CHECK(RoundTicks(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
+  CHECK(RoundTicks(0, 4900, 5) == std::vector<double>{0, 1000, 2000, 3000, 4000});
+  CHECK(RoundTicks(1, 1, 5) == std::vector<double>{1});
+}
+
+}  // namespace
+}  // namespace pozor::tools
