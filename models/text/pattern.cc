@@ -15,7 +15,7 @@ namespace {
 using unicode::Decode;
 
 // Steps after which an expression is given up on one text: catastrophic ones need far more.
-constexpr uint32_t kMatchLimit = 2'000'000;
+constexpr uint32_t kMatchLimit = 10'000'000;
 
 enum class Sort { kLetter, kNumber, kSpace, kOther };
 
@@ -201,12 +201,17 @@ namespace {
 struct MatchState {
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
-  MatchState() { pcre2_set_match_limit(context, kMatchLimit); }
+  pcre2_jit_stack* stack = pcre2_jit_stack_create(32 << 10, 1 << 20, nullptr);
+  MatchState() {
+    pcre2_set_match_limit(context, kMatchLimit);
+    pcre2_jit_stack_assign(context, nullptr, stack);
+  }
   MatchState(const MatchState&) = delete;
   MatchState& operator=(const MatchState&) = delete;
   ~MatchState() {
     pcre2_match_data_free(data);
     pcre2_match_context_free(context);
+    pcre2_jit_stack_free(stack);
   }
 };
 
