@@ -32,8 +32,10 @@ std::vector<MicroBatch> PlanMicroBatches(const RaggedBatch& batch, size_t batch_
   // (tokens, index), fewest tokens first, then lowest index.
   using Load = std::pair<size_t, size_t>;
   std::priority_queue<Load, std::vector<Load>, std::greater<>> emptiest;
-  std::vector<MicroBatch> plan(std::min(
-      order.size(), FirstCount(batch.tokens(), std::max<size_t>(1, batch_tokens), workers)));
+  const auto with_tokens = static_cast<size_t>(std::count_if(
+      order.begin(), order.end(), [&](uint32_t text) { return batch.length(text) > 0; }));
+  const size_t count = FirstCount(batch.tokens(), std::max<size_t>(1, batch_tokens), workers);
+  std::vector<MicroBatch> plan(std::clamp<size_t>(with_tokens, 1, count));
   for (size_t i = 0; i < plan.size(); ++i) emptiest.push({0, i});
 
   for (const uint32_t text : order) {
