@@ -102,8 +102,8 @@ Status TextTokeniser::Append(std::string_view text, uint64_t number, TokenBatch*
     joined_.append(text);
     text = joined_;
   }
-  const auto stats =
-      model_.tokenizer->Append(text, nullptr, plan_.tokenize, scratch_, &batch->ids, &batch->types);
+  const auto stats = model_.tokenizer->Append(text, nullptr, plan_.tokenize, *scratch_, &batch->ids,
+                                              &batch->types);
   const auto where = [&] { return "text " + std::to_string(number); };
   if (!stats.ok()) return stats.status().WithContext(where());
   if (stats->truncated()) {
@@ -139,7 +139,6 @@ EncodeClient::EncodeClient(const Model::Impl& model, const EncodePlan& plan,
       last_report_(start_) {}
 
 Status EncodeClient::Tokenise(Window& window) {
-  // A thread keeps its scratch from window to window; caches in it belong to one tokenizer.
   TextTokeniser tokeniser(model_, plan_);
   const Texts& texts = TextsOf(window);
   for (size_t i = 0; i < window.texts; ++i) {

@@ -31,7 +31,8 @@ struct EncodePlan {
 // Appends the tokens of texts to batches. One a thread at a time.
 class TextTokeniser {
  public:
-  TextTokeniser(const Model::Impl& model, const EncodePlan& plan) : model_(model), plan_(plan) {}
+  TextTokeniser(const Model::Impl& model, const EncodePlan& plan)
+      : model_(model), plan_(plan), scratch_(model.scratches) {}
 
   // `number` counts texts from 1, for messages.
   Status Append(std::string_view text, uint64_t number, TokenBatch* batch);
@@ -41,7 +42,7 @@ class TextTokeniser {
  private:
   const Model::Impl& model_;
   const EncodePlan& plan_;
-  TokenizeScratch scratch_;
+  const ScratchPool::Lease scratch_;
   std::string joined_;  // prompt + text
   uint64_t truncated_ = 0;
 };

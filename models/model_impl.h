@@ -9,6 +9,7 @@
 #include "engine/encoder.h"
 #include "models/heads.h"
 #include "models/pipeline.h"
+#include "models/scratch_pool.h"
 #include "models/text/tokenizer.h"
 #include "pozor/pozor.hpp"
 
@@ -23,6 +24,7 @@ struct Model::Impl {
   std::unique_ptr<Encoder> encoder;
   std::optional<Linear> pooler;  // tanh(W h[0] + b), if asked for and present
   ModelInfo info;
+  mutable ScratchPool scratches;  // of the tokenizer
 };
 
 struct PartOptions {

@@ -1,6 +1,9 @@
 // From a name to a loaded model.
 #include <algorithm>
+#include <future>
 #include <limits>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "kernels/cpu.h"
@@ -58,8 +61,63 @@ void DescribeSpec(const EncoderSpec& spec, ModelInfo* info) {
   info->vocabulary = spec.embeddings.vocab_size;
 }
 
-// config.json and the weights: the encoder.
-Status LoadEncoder(const Loading& loading) {
+// What can be done while the weights are packed.
+struct Aside {
+  Result<std::unique_ptr<Tokenizer>> tokenizer = NotFound("");
+  std::vector<std::string> warnings;  // the tokenizer's
+  Status finite;
+};
+
+Aside DoAside(const std::string& folder, const TensorSource& source,
+              const std::set<const TensorInfo*>& left_out) {
+  Aside aside;
+  aside.tokenizer = Tokenizer::Load(folder, &aside.warnings);
+  aside.finite = CheckFinite(source, left_out);
+  return aside;
+}
+
+// Runs it on a thread of its own if there is one to have, else when the result is asked for.
+std::future<Aside> StartAside(const std::string& folder, const TensorSource& source,
+                              const std::set<const TensorInfo*>& left_out) {
+  const auto work = [&folder, &source, &left_out] { return DoAside(folder, source, left_out); };
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, work);
+  }
+}
+
+// Tensors that need no look for infinities: passengers, and the word table, of which only the rows
+// of the words that occur are ever read (a vector that is not finite is an error of its own).
+std::set<const TensorInfo*> LeftOut(const Architecture& architecture, const EncoderSpec& spec,
+                                    const WeightReader& weights) {
+  std::set<const TensorInfo*> left_out = {weights.Find(spec.embeddings.word.name)};
+  for (const std::string& name : weights.Unused()) {
+    if (IsPassenger(architecture, name)) left_out.insert(weights.Find(name));
+  }
+  return left_out;
+}
+
+Status TakeTokenizer(const Loading& loading, Aside& aside) {
+  Model::Impl& model = *loading.model;
+  for (std::string& warning : aside.warnings) model.info.warnings.push_back(std::move(warning));
+  if (!aside.tokenizer.ok()) {
+    model.tokenizer_error = aside.tokenizer.status().message();
+    return loading.parts.requires_tokenizer ? aside.tokenizer.status() : Status();
+  }
+  model.tokenizer = std::move(*aside.tokenizer);
+  if (model.pipeline.lowercase) model.tokenizer->ForceLowercase();
+  model.info.tokenizer = model.tokenizer->kind();
+  const size_t rows = model.info.vocabulary;
+  if (model.tokenizer->vocab_size() <= rows) return Status();
+  return Corrupt(loading.transformer.path() + ": the tokenizer has ids up to " +
+                 std::to_string(model.tokenizer->vocab_size() - 1) + ", the word table has " +
+                 std::to_string(rows) + " rows (vocab_size); tokenizer and weights do not belong " +
+                 "together");
+}
+
+// config.json, weights and tokenizer.
+Status LoadTransformer(const Loading& loading) {
   ModelInfo& info = loading.model->info;
   const ModelFolder& folder = loading.transformer;
   const std::string where = JoinPath(folder.path(), "config.json");
@@ -78,35 +136,19 @@ Status LoadEncoder(const Loading& loading) {
   DescribeSpec(spec, &info);
   info.config = config.Effects();
 
-  const size_t hidden = spec.hidden;
-  const std::string word_table = spec.embeddings.word.name;
-  EncoderOptions encoder_options;
-  encoder_options.max_memory = loading.model->options.max_memory;
-  POZOR_TRY(loading.model->encoder, Encoder::Create(std::move(spec), weights, encoder_options));
+  const std::set<const TensorInfo*> left_out = LeftOut(*architecture, spec, weights);
+  std::future<Aside> running = StartAside(folder.path(), *source, left_out);
+  EncoderOptions options;
+  options.max_memory = loading.model->options.max_memory;
+  POZOR_TRY(loading.model->encoder, Encoder::Create(std::move(spec), weights, options));
   if (loading.parts.with_pooler) {
-    POZOR_RETURN_IF_ERROR(LoadPooler(*architecture, weights, hidden, &loading.model->pooler));
+    POZOR_RETURN_IF_ERROR(LoadPooler(*architecture, weights, info.hidden, &loading.model->pooler));
   }
   POZOR_TRY(info.ignored_tensors, ListPassengers(*architecture, weights));
   info.parameters = CountParameters(weights, info.ignored_tensors);
-  return CheckFinite(weights, word_table);
-}
-
-Status LoadTokenizer(const Loading& loading) {
-  Model::Impl& model = *loading.model;
-  auto tokenizer = Tokenizer::Load(loading.transformer.path(), &model.info.warnings);
-  if (!tokenizer.ok()) {
-    model.tokenizer_error = tokenizer.status().message();
-    return loading.parts.requires_tokenizer ? tokenizer.status() : Status();
-  }
-  model.tokenizer = std::move(*tokenizer);
-  if (model.pipeline.lowercase) model.tokenizer->ForceLowercase();
-  model.info.tokenizer = model.tokenizer->kind();
-  const size_t rows = model.info.vocabulary;
-  if (model.tokenizer->vocab_size() <= rows) return Status();
-  return Corrupt(loading.transformer.path() + ": the tokenizer has ids up to " +
-                 std::to_string(model.tokenizer->vocab_size() - 1) + ", the word table has " +
-                 std::to_string(rows) + " rows (vocab_size); tokenizer and weights do not belong " +
-                 "together");
+  Aside aside = running.get();
+  POZOR_RETURN_IF_ERROR(aside.finite);
+  return TakeTokenizer(loading, aside);
 }
 
 // The limit that the folder states, within what the position table admits.
@@ -152,9 +194,8 @@ Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
   POZOR_TRY(model->pipeline, ReadPipeline(folder, &model->info.warnings));
   const Loading loading = {folder, folder.Sub(model->pipeline.transformer_path), parts,
                            model.get()};
-  POZOR_RETURN_IF_ERROR(LoadEncoder(loading));
+  POZOR_RETURN_IF_ERROR(LoadTransformer(loading));
   POZOR_RETURN_IF_ERROR(ReadHead(folder, model->info.hidden, &model->pipeline));
-  POZOR_RETURN_IF_ERROR(LoadTokenizer(loading));
   model->info.max_length = FindMaxLength(loading);
   DescribePipeline(model->pipeline, &model->info);
   return model;

@@ -72,6 +72,11 @@ Status NormalizeNames(const Architecture& architecture, WeightReader& weights) {
   return weights.Rename(RenameOldNorms);
 }
 
+bool IsPassenger(const Architecture& architecture, std::string_view name) {
+  return std::any_of(architecture.passengers.begin(), architecture.passengers.end(),
+                     [&](std::string_view pattern) { return Matches(pattern, name); });
+}
+
 Result<std::vector<std::string>> ListPassengers(const Architecture& architecture,
                                                 const WeightReader& weights) {
   std::vector<std::string> names = weights.Unused();

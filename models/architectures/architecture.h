@@ -45,6 +45,9 @@ Result<const Architecture*> FindArchitecture(std::string_view type, const std::s
 // Strips the prefix that stands before the anchor and brings old spellings up to date.
 Status NormalizeNames(const Architecture& architecture, WeightReader& weights);
 
+// True for the name of a tensor that nobody needs.
+bool IsPassenger(const Architecture& architecture, std::string_view name);
+
 // Tensors that nobody took: the passengers' names, or Corrupt with the name of one that is not.
 Result<std::vector<std::string>> ListPassengers(const Architecture& architecture,
                                                 const WeightReader& weights);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -54,10 +53,7 @@ Status CheckTensor(const TensorSource& source, const TensorInfo& tensor, bool* f
 
 }  // namespace
 
-Status CheckFinite(const WeightReader& weights, std::string_view skip) {
-  const TensorSource& source = weights.source();
-  std::set<const TensorInfo*> left_out = {weights.Find(skip)};
-  for (const std::string& name : weights.Unused()) left_out.insert(weights.Find(name));
+Status CheckFinite(const TensorSource& source, const std::set<const TensorInfo*>& left_out) {
   for (const TensorInfo& tensor : source.tensors()) {
     if (left_out.contains(&tensor)) continue;
     bool finite = true;

@@ -2,17 +2,16 @@
 #ifndef POZOR_MODELS_FORMATS_FINITE_H_
 #define POZOR_MODELS_FORMATS_FINITE_H_
 
-#include <string_view>
+#include <set>
 
 #include "engine/weights.h"
 #include "pozor/status.h"
 
 namespace pozor {
 
-// Corrupt, with the tensor's name, if a floating-point tensor that was taken holds a value that is
-// not finite. `skip` (the word table, which is read a row at a time) is left alone. Gives the
-// pages back as it goes.
-Status CheckFinite(const WeightReader& weights, std::string_view skip);
+// Corrupt, with the tensor's name, if a tensor holds a value that is not finite or no number at
+// all. Those `left_out` are not looked at. Gives the pages back as it goes.
+Status CheckFinite(const TensorSource& source, const std::set<const TensorInfo*>& left_out);
 
 }  // namespace pozor
 
