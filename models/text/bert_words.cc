@@ -89,12 +89,12 @@ const char* BertWords::Words(const char* p, const char* limit, const char* end, 
       size += more;
     }
     if (p + size < end && kinds_[static_cast<uint8_t>(p[size])] == kHard) break;
-    const size_t set = WordCache::SetOf(low, high);
-    if (const WordCache::Entry* entry = buffers.cache.Find(set, low, high, size)) {
+    const uint64_t hash = WordCache::Hash(low, high);
+    if (const WordCache::Entry* entry = buffers.cache.Find(hash, low, high, size)) {
       std::memcpy(out, entry->ids, sizeof(entry->ids));
       out += entry->count;
     } else {
-      out += NewWord({low, high, 0, 0}, size, set, buffers, out);
+      out += NewWord({low, high, 0, 0}, hash, size, buffers, out);
     }
     p += size;
   }
@@ -102,14 +102,14 @@ const char* BertWords::Words(const char* p, const char* limit, const char* end, 
   return p;
 }
 
-size_t BertWords::NewWord(const std::array<uint64_t, 4>& key, size_t size, size_t set,
-                          Buffers& buffers, int32_t* out) const {
+size_t BertWords::NewWord(const WordCache::Key& key, uint64_t hash, size_t size, Buffers& buffers,
+                          int32_t* out) const {
   char word[16];
   for (size_t i = 0; i < 16; ++i) word[i] = static_cast<char>(key[i / 8] >> (8 * (i % 8)));
   std::vector<ModelToken>& tokens = buffers.model.tokens;
   tokens.clear();
   model_.Tokenize({word, size}, buffers.model);
-  buffers.cache.Insert(set, {key[0], key[1], 0, 0}, size, tokens.data(), tokens.size());
+  buffers.cache.Insert(hash, key, size, tokens.data(), tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) out[i] = tokens[i].id;
   return tokens.size();
 }
@@ -153,7 +153,7 @@ Result<size_t> BertWords::HardChunk(std::string_view text, size_t begin, size_t 
   size_t word = 0;
   const auto finish = [&](size_t at) {
     if (word < at) {
-      AppendWord(model_, bytes.substr(word, at - word), buffers.cache, buffers.model, ids);
+      AppendWord(model_, bytes, word, at, buffers.cache, buffers.model, ids);
     }
   };
   for (size_t i = 0, size = 0; i < bytes.size(); i += size) {
@@ -162,7 +162,7 @@ Result<size_t> BertWords::HardChunk(std::string_view text, size_t begin, size_t 
     finish(i);
     word = i + size;
     if ((bits & unicode::kPunctuationBit) == 0) continue;
-    AppendWord(model_, bytes.substr(i, size), buffers.cache, buffers.model, ids);
+    AppendWord(model_, bytes, i, i + size, buffers.cache, buffers.model, ids);
   }
   finish(bytes.size());
   return stop;

@@ -35,7 +35,7 @@ class BertWords {
 
   const char* Words(const char* p, const char* limit, const char* end, Buffers& buffers,
                     IdBuffer* ids) const;
-  size_t NewWord(const std::array<uint64_t, 4>& key, size_t size, size_t set, Buffers& buffers,
+  size_t NewWord(const WordCache::Key& key, uint64_t hash, size_t size, Buffers& buffers,
                  int32_t* out) const;
   Result<size_t> HardChunk(std::string_view text, size_t begin, size_t end, Buffers& buffers,
                            IdBuffer* ids) const;

@@ -103,6 +103,17 @@ class Bpe final : public TokenModel {
     return true;
   }
 
+  // Words of SentencePiece models begin with U+2581, and where no pre-tokenizer cuts there a whole
+  // text is one word. No merge reaches across most of these places.
+  size_t IndependentPart(std::string_view word) const override {
+    if (!cuts_at_space_) return word.size();
+    size_t at = 0;
+    while ((at = word.find(kSpace, at + 1)) != std::string_view::npos) {
+      if (!joins_space_[static_cast<uint8_t>(word[at - 1])]) return at;
+    }
+    return word.size();
+  }
+
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   const std::string& kind() const override {
     static const std::string kKind = "BPE";
@@ -114,6 +125,8 @@ class Bpe final : public TokenModel {
  private:
   // Up to here a look at every pair is quicker than a queue.
   static constexpr size_t kFew = 40;
+
+  static constexpr std::string_view kSpace = "\u2581";
 
   static void Add(int32_t id, uint32_t size, ModelScratch& scratch) {
     const auto at = static_cast<int32_t>(scratch.symbols.size());
@@ -258,6 +271,8 @@ class Bpe final : public TokenModel {
   std::array<int32_t, 256> byte_char_ids_{}, fallback_ids_{};
   int32_t unknown_id_ = -1;
   bool on_bytes_ = false;
+  bool cuts_at_space_ = false;  // see IndependentPart
+  bool joins_space_[256] = {};  // last bytes of what some merge joins with a following U+2581
 };
 
 Status Bpe::ReadMerges(const MergeList& merges, const std::string& where) {
@@ -281,7 +296,17 @@ Status Bpe::ReadMerges(const MergeList& merges, const std::string& where) {
                             std::string(absent) + "\" is not in the vocabulary");
     }
     merges_.Insert(left_id, right_id, rank++, product_id);
+    if (right.starts_with(kSpace) && !left.empty()) {
+      joins_space_[static_cast<uint8_t>(left.back())] = true;
+    }
   }
+  // Fallback tokens stand for other bytes than those they are spelt with.
+  const bool spelt = std::any_of(merges.begin(), merges.end(), [](const auto& merge) {
+    return merge.first.starts_with("<0x") || merge.second.starts_with("<0x");
+  });
+  cuts_at_space_ = !on_bytes_ && !options_.ignore_merges && options_.prefix.empty() &&
+                   options_.suffix.empty() && vocabulary_.Find(kSpace) >= 0 &&
+                   !(options_.byte_fallback && spelt);
   return Status();
 }
 

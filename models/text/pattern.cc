@@ -26,8 +26,27 @@ Sort SortOf(char32_t c) {
   return (bits & unicode::kSpaceBit) != 0 ? Sort::kSpace : Sort::kOther;
 }
 
+constexpr std::array<Sort, 128> MakeAsciiSorts() {
+  std::array<Sort, 128> sorts{};
+  for (size_t c = 0; c < 128; ++c) {
+    const size_t small = c | 0x20;
+    sorts[c] = small >= 'a' && small <= 'z'           ? Sort::kLetter
+               : c >= '0' && c <= '9'                 ? Sort::kNumber
+               : c == ' ' || (c >= '\t' && c <= '\r') ? Sort::kSpace
+                                                      : Sort::kOther;
+  }
+  return sorts;
+}
+
+constexpr std::array<Sort, 128> kAsciiSorts = MakeAsciiSorts();
+
 // Sort of the character at i, and its size.
-Sort SortAt(std::string_view text, size_t i, size_t* size) {
+inline Sort SortAt(std::string_view text, size_t i, size_t* size) {
+  const auto byte = static_cast<uint8_t>(text[i]);
+  if (byte < 0x80) {
+    *size = 1;
+    return kAsciiSorts[byte];
+  }
   return SortOf(Decode(text.data() + i, size));
 }
 

@@ -58,6 +58,10 @@ class TokenModel {
   // a part that is unknown and the model has no token for that.
   virtual bool Tokenize(std::string_view word, ModelScratch& scratch) const = 0;
 
+  // The length of a first part of a word that has the same tokens whether what follows is there or
+  // not, and whose end does not change the tokens of what follows: the whole word, if in doubt.
+  virtual size_t IndependentPart(std::string_view word) const { return word.size(); }
+
   virtual const Vocabulary& vocabulary() const = 0;
   virtual const std::string& kind() const = 0;  // as tokenizer.json calls it
   // The name of the token for unknown text, for messages.

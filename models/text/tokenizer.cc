@@ -123,9 +123,13 @@ Status Tokenizer::Impl::Ids(std::string_view text, bool plain_specials,
   for (const Piece& piece : scratch.list.pieces) {
     if (piece.id >= 0) {
       ids->Push(piece.id);
-    } else if (!AppendWord(*model, bytes.substr(piece.begin, piece.end - piece.begin),
-                           buffers.cache, buffers.model, ids)) {
-      return UnknownError();
+      continue;
+    }
+    for (size_t begin = piece.begin, end; begin < piece.end; begin = end) {
+      end = begin + model->IndependentPart(bytes.substr(begin, piece.end - begin));
+      if (!AppendWord(*model, bytes, begin, end, buffers.cache, buffers.model, ids)) {
+        return UnknownError();
+      }
     }
   }
   return Status();

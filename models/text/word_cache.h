@@ -3,6 +3,8 @@
 #define POZOR_MODELS_TEXT_WORD_CACHE_H_
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -45,101 +47,137 @@ class IdBuffer {
   size_t size_ = 0, capacity_ = 0;
 };
 
-// Two-way associative; a word's whole text is compared, so a hit is always right. One thread's.
+// Two-way associative; a word's whole text is compared, so a hit is always right. One thread's. It
+// starts small and grows while new words keep coming.
 class WordCache {
  public:
   static constexpr size_t kKeyBytes = 32;
   static constexpr size_t kIds = 7;
+  using Key = std::array<uint64_t, 4>;  // the word, zero-padded
 
   struct Entry {
-    uint64_t key[4];  // the word, zero-padded
-    uint16_t size;    // bytes of the word; 0: nothing here
-    uint16_t count;   // of ids
-    int32_t ids[kIds];
+    Key key{};
+    uint16_t size = 0;   // bytes of the word; 0: nothing here
+    uint16_t count = 0;  // of ids
+    int32_t ids[kIds] = {};
   };
   static_assert(sizeof(Entry) == 64, "one cache line");
 
   // Forgets everything unless it belongs to this owner already.
   void Own(uint64_t owner) {
     if (owner_ == owner) return;
-    entries_.assign(kSets * 2, Entry{});
     owner_ = owner;
+    Resize(kFirstSetBits);
   }
 
-  static size_t SetOf(const uint64_t (&key)[4]) {
+  static uint64_t Hash(const Key& key) {
     uint64_t hash = key[0] * 0x9E3779B97F4A7C15u;
     hash ^= (key[1] * 0xC2B2AE3D27D4EB4Fu) ^ (hash >> 32);
     hash ^= (key[2] * 0x165667B19E3779F9u) + (key[3] * 0xD6E8FEB86659FD93u);
-    return (hash * 0x9E3779B97F4A7C15u) >> (64 - kSetBits);
+    return hash * 0x9E3779B97F4A7C15u;
   }
-  // The same for keys of at most 16 and at most 8 bytes.
-  static size_t SetOf(uint64_t first, uint64_t second) {
+  // The same for keys of at most 16 bytes.
+  static uint64_t Hash(uint64_t first, uint64_t second) {
     uint64_t hash = first * 0x9E3779B97F4A7C15u;
     hash ^= (second * 0xC2B2AE3D27D4EB4Fu) ^ (hash >> 32);
-    return (hash * 0x9E3779B97F4A7C15u) >> (64 - kSetBits);
+    return hash * 0x9E3779B97F4A7C15u;
   }
 
-  const Entry* Find(size_t set, const uint64_t (&key)[4], size_t size) const {
-    const Entry* entry = &entries_[set * 2];
-    for (size_t way = 0; way < 2; ++way, ++entry) {
-      if (entry->key[0] == key[0] && entry->size == size && entry->key[1] == key[1] &&
-          entry->key[2] == key[2] && entry->key[3] == key[3]) {
-        return entry;
-      }
-    }
-    return nullptr;
+  const Entry* Find(uint64_t hash, const Key& key, size_t size) const {
+    const Entry* entry = SetAt(hash);
+    if (entry->key == key && entry->size == size) return entry;
+    ++entry;
+    return entry->key == key && entry->size == size ? entry : nullptr;
   }
-
-  const Entry* Find(size_t set, uint64_t first, uint64_t second, size_t size) const {
-    const Entry* entry = &entries_[set * 2];
+  const Entry* Find(uint64_t hash, uint64_t first, uint64_t second, size_t size) const {
+    const Entry* entry = SetAt(hash);
     if (entry->key[0] == first && entry->key[1] == second && entry->size == size) return entry;
     ++entry;
     if (entry->key[0] == first && entry->key[1] == second && entry->size == size) return entry;
     return nullptr;
   }
 
-  // Keeps the tokens of a word unless there are too many; the older word of the set goes.
-  void Insert(size_t set, const uint64_t (&key)[4], size_t size, const ModelToken* tokens,
-              size_t count) {
+  // Keeps the tokens of a word unless there are too many; the older word of its place goes.
+  void Insert(uint64_t hash, const Key& key, size_t size, const ModelToken* tokens, size_t count) {
     if (count > kIds) return;
-    Entry* entry = &entries_[set * 2];
-    entry[1] = entry[0];
-    std::memcpy(entry->key, key, sizeof(key));
-    entry->size = static_cast<uint16_t>(size);
-    entry->count = static_cast<uint16_t>(count);
-    for (size_t i = 0; i < count; ++i) entry->ids[i] = tokens[i].id;
+    if (++inserted_ > entries_.size() && set_bits_ < kLastSetBits) Resize(set_bits_ + 2);
+    Entry entry{key, static_cast<uint16_t>(size), static_cast<uint16_t>(count), {}};
+    for (size_t i = 0; i < count; ++i) entry.ids[i] = tokens[i].id;
+    Put(hash, entry);
   }
 
  private:
-  static constexpr int kSetBits = 12;
-  static constexpr size_t kSets = size_t{1} << kSetBits;  // two lines each: 512 KB
+  static constexpr int kFirstSetBits = 9;  // 64 KB
+  static constexpr int kLastSetBits = 13;  // 1 MB
+
+  const Entry* SetAt(uint64_t hash) const { return &entries_[(hash >> (64 - set_bits_)) * 2]; }
+
+  void Put(uint64_t hash, const Entry& entry) {
+    Entry* set = &entries_[(hash >> (64 - set_bits_)) * 2];
+    set[1] = set[0];
+    set[0] = entry;
+  }
+
+  void Resize(int set_bits) {
+    std::vector<Entry> old;
+    if (set_bits > set_bits_) old.swap(entries_);
+    set_bits_ = set_bits;
+    inserted_ = 0;
+    entries_.assign(size_t{2} << set_bits, Entry{});
+    for (const Entry& entry : old) {
+      if (entry.size > 0) Put(Hash(entry.key), entry);
+    }
+  }
 
   std::vector<Entry> entries_;
+  int set_bits_ = kLastSetBits;
+  size_t inserted_ = 0;
   uint64_t owner_ = 0;
 };
 
-// Appends the ids of a word through the cache. False as TokenModel::Tokenize.
-inline bool AppendWord(const TokenModel& model, std::string_view word, WordCache& cache,
-                       ModelScratch& scratch, IdBuffer* ids) {
-  uint64_t key[4] = {};
-  size_t set = 0;
-  const bool cached = word.size() <= WordCache::kKeyBytes;
+// bytes[begin, begin + size) with size at most 32, zero-padded.
+inline WordCache::Key WordKey(std::string_view bytes, size_t begin, size_t size) {
+  WordCache::Key key{};
+  if (begin + WordCache::kKeyBytes > bytes.size()) {
+    std::memcpy(key.data(), bytes.data() + begin, size);
+    return key;
+  }
+  for (size_t i = 0; i * 8 < size; ++i) {
+    std::memcpy(&key[i], bytes.data() + begin + i * 8, 8);
+    const size_t kept = size - i * 8;
+    const auto drop = static_cast<int>(kept >= 8 ? 0 : 64 - 8 * kept);
+    if constexpr (std::endian::native == std::endian::little) {
+      key[i] = key[i] << drop >> drop;
+    } else {
+      key[i] = key[i] >> drop << drop;
+    }
+  }
+  return key;
+}
+
+// Appends the ids of the word bytes[begin, end) through the cache. False as TokenModel::Tokenize.
+inline bool AppendWord(const TokenModel& model, std::string_view bytes, size_t begin, size_t end,
+                       WordCache& cache, ModelScratch& scratch, IdBuffer* ids) {
+  WordCache::Key key;
+  uint64_t hash = 0;
+  const size_t size = end - begin;
+  const bool cached = size <= WordCache::kKeyBytes;
   if (cached) {
-    std::memcpy(key, word.data(), word.size());
-    set = WordCache::SetOf(key);
-    if (const WordCache::Entry* entry = cache.Find(set, key, word.size())) {
+    key = WordKey(bytes, begin, size);
+    hash = WordCache::Hash(key);
+    if (const WordCache::Entry* entry = cache.Find(hash, key, size)) {
       std::memcpy(ids->Room(WordCache::kIds), entry->ids, sizeof(entry->ids));
       ids->Advance(entry->count);
       return true;
     }
   }
   scratch.tokens.clear();
-  if (!model.Tokenize(word, scratch)) return false;
+  if (!model.Tokenize(bytes.substr(begin, size), scratch)) return false;
   const size_t count = scratch.tokens.size();
   int32_t* out = ids->Room(count);
   for (size_t i = 0; i < count; ++i) out[i] = scratch.tokens[i].id;
   ids->Advance(count);
-  if (cached) cache.Insert(set, key, word.size(), scratch.tokens.data(), count);
+  if (cached) cache.Insert(hash, key, size, scratch.tokens.data(), count);
   return true;
 }
 
