@@ -1,14 +1,18 @@
-// The list of architectures. A new one is its own file, one line in each list here, and a golden.
+// The list of architectures: a new one is its own file, a line here, and a golden.
 #include "models/architectures/architecture.h"
+
+#define POZOR_ARCHITECTURES(X) X(kBert)
 
 namespace pozor {
 
-extern const Architecture kBert;
+#define POZOR_DECLARE(name) extern const Architecture name;
+POZOR_ARCHITECTURES(POZOR_DECLARE)
+#undef POZOR_DECLARE
 
 std::span<const Architecture* const> AllArchitectures() {
-  static constexpr const Architecture* kAll[] = {
-      &kBert,
-  };
+#define POZOR_ADDRESS(name) &name,
+  static constexpr const Architecture* kAll[] = {POZOR_ARCHITECTURES(POZOR_ADDRESS)};
+#undef POZOR_ADDRESS
   return kAll;
 }
 
