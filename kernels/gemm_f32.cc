@@ -57,18 +57,34 @@ void MultiplyTile(const TileInputs& in, float* HWY_RESTRICT tile) {
   const size_t a_stride = in.a_stride, panel_stride = in.panel_stride;
   const auto step = [&](const float* HWY_RESTRICT step_a,
                         const float* HWY_RESTRICT step_b) HWY_ATTR {
-    VF row_b[kVectors];
-    HWY_UNROLL(8)
-    for (size_t v = 0; v < kVectors; ++v) {
-      row_b[v] =
-          hn::Load(df, step_b + v / kPanelVectors * panel_stride + v % kPanelVectors * kLanes);
-    }
-    HWY_UNROLL(8)
-    for (size_t i = 0; i < kRows; ++i) {
-      const VF element_a = hn::Set(df, step_a[i * a_stride]);
+    // The shorter side of the tile stays in registers, the longer one passes through one.
+    if constexpr (kRows < kVectors) {
+      VF column_a[kRows];
+      HWY_UNROLL(8)
+      for (size_t i = 0; i < kRows; ++i) column_a[i] = hn::Set(df, step_a[i * a_stride]);
       HWY_UNROLL(8)
       for (size_t v = 0; v < kVectors; ++v) {
-        acc[i][v] = hn::MulAdd(element_a, row_b[v], acc[i][v]);
+        const VF element_b =
+            hn::Load(df, step_b + v / kPanelVectors * panel_stride + v % kPanelVectors * kLanes);
+        HWY_UNROLL(8)
+        for (size_t i = 0; i < kRows; ++i) {
+          acc[i][v] = hn::MulAdd(column_a[i], element_b, acc[i][v]);
+        }
+      }
+    } else {
+      VF row_b[kVectors];
+      HWY_UNROLL(8)
+      for (size_t v = 0; v < kVectors; ++v) {
+        row_b[v] =
+            hn::Load(df, step_b + v / kPanelVectors * panel_stride + v % kPanelVectors * kLanes);
+      }
+      HWY_UNROLL(8)
+      for (size_t i = 0; i < kRows; ++i) {
+        const VF element_a = hn::Set(df, step_a[i * a_stride]);
+        HWY_UNROLL(8)
+        for (size_t v = 0; v < kVectors; ++v) {
+          acc[i][v] = hn::MulAdd(element_a, row_b[v], acc[i][v]);
+        }
       }
     }
   };
@@ -178,7 +194,7 @@ void GemmF32Rows6Columns64(const GemmArgs& args) { MultiplyF32<6, 4>(args); }
 void GemmF32Rows8Columns48(const GemmArgs& args) { MultiplyF32<8, 3>(args); }
 #elif HWY_TARGET == HWY_AVX2
 void GemmF32Rows6Columns16(const GemmArgs& args) { MultiplyF32<6, 1>(args); }
-void GemmF32Rows3Columns32(const GemmArgs& args) { MultiplyF32<3, 2>(args); }
+void GemmF32Rows2Columns32(const GemmArgs& args) { MultiplyF32<2, 2>(args); }
 #elif HWY_ARCH_X86
 void GemmF32Rows2Columns16(const GemmArgs& args) { MultiplyF32<2, 1>(args); }
 #else
