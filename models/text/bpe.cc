@@ -67,8 +67,11 @@ class Bpe final : public TokenModel {
       fallback_ids_[byte] = vocabulary_.Find(ByteToken(byte));
     }
     if (options_.unknown) unknown_id_ = vocabulary_.Find(*options_.unknown);
-    const bool every_byte = std::none_of(byte_char_ids_.begin(), byte_char_ids_.end(),
-                                         [](int32_t id) { return id < 0; });
+    bool every_byte = true;
+    for (size_t byte = 0; byte < 256; ++byte) {
+      const bool in_utf8 = byte != 0xC0 && byte != 0xC1 && byte < 0xF5;
+      every_byte &= !in_utf8 || byte_char_ids_[byte] >= 0;
+    }
     on_bytes_ =
         options_.byte_level && every_byte && options_.prefix.empty() && options_.suffix.empty();
   }

@@ -113,8 +113,10 @@ void RewriteSome(AlignedText& text, AlignedText& spare, Changes&& changes, Rewri
   text.Swap(spare);
 }
 
+// Removes characters that are not ASCII.
 template <class Remove>
 void RemoveChars(AlignedText& text, AlignedText& spare, Remove&& remove) {
+  if (AsciiEnd(text.bytes, 0) == text.bytes.size()) return;
   RewriteSome(text, spare, remove, [](char32_t, size_t, size_t, Rewriter&) {});
 }
 
