@@ -14,6 +14,8 @@
 
 #include "kernels/simd-inl.h"
 
+#if !HWY_TARGET_IS_SVE  // scalable vectors cannot live in arrays
+
 HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -182,5 +184,7 @@ void MultiplyTiles(TileArgs args, size_t rows, size_t columns) {
 
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#endif  // !HWY_TARGET_IS_SVE
 
 #endif  // POZOR_KERNELS_ATTENTION_TILE_INL_H_
