@@ -19,7 +19,7 @@ void PrintHelp(std::FILE* out) {
                "usage: pozor VERB ...\n\n",
                static_cast<int>(Version().size()), Version().data());
   for (const Verb& verb : Verbs()) {
-    std::fprintf(out, "  %-10.*s %.*s\n", static_cast<int>(verb.name.size()), verb.name.data(),
+    std::fprintf(out, "  %-13.*s %.*s\n", static_cast<int>(verb.name.size()), verb.name.data(),
                  static_cast<int>(verb.summary.size()), verb.summary.data());
   }
   std::fprintf(

@@ -11,27 +11,45 @@
 namespace pozor::tools {
 namespace {
 
+constexpr size_t kHelpColumn = 34;
+
 // One line of CLI11's message.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// Help with our own usage line, which says what the words are.
+class VerbFormatter : public CLI::Formatter {
+ public:
+  explicit VerbFormatter(std::string usage) : usage_(std::move(usage)) {}
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    std::string words;
+    for (const CLI::Option* option : app->get_options()) {
+      const bool shown = option->get_positional() && !option->get_group().empty();
+      if (shown) words += " " + option->get_type_name();
+    }
+    return "\nusage: " + usage_ + words + " [options]\n";
+  }
+
+ private:
+  std::string usage_;
+};
+
 }  // namespace
+
+std::string LongName(const std::string& flags) { return flags.substr(flags.find("--")); }
 
 VerbParser::VerbParser(std::string verb, const std::string& description, const std::string& example)
     : verb_(std::move(verb)), app_(description, "pozor " + verb_) {
   app_.footer("Example:\n  " + example);
   app_.allow_extras();
-  app_.get_formatter()->column_width(34);
 }
 
 void VerbParser::AddModelAndInputs(bool model_required, size_t most_inputs) {
   takes_model_ = true;
   model_required_ = model_required;
   most_inputs_ = most_inputs;
-  app_.add_option("words", words_, "the model, then the files")
-      ->type_name(most_inputs == 0   ? "MODEL"
-                  : most_inputs == 1 ? "MODEL [FILE|-]"
-                                     : "MODEL [FILE...|-]")
-      ->expected(0, CLI::detail::expected_max_vector_size);
+  app_.add_option("words", words_)
+      ->expected(0, CLI::detail::expected_max_vector_size)
+      ->group("");  // the usage line shows them
   app_.add_option("--model", model_, "folder, file or name of a model, instead of the first word")
       ->type_name("M");
   if (most_inputs > 0) {
@@ -44,11 +62,11 @@ void VerbParser::AddModelAndInputs(bool model_required, size_t most_inputs) {
 
 CLI::Option* VerbParser::AddCount(const std::string& flags, size_t* value,
                                   const std::string& help) {
-  const auto read = [value](const std::string& text) {
+  const auto read = [value, name = LongName(flags)](const std::string& text) {
     size_t count = 0;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), count);
     if (end.ec != std::errc() || end.ptr != text.data() + text.size() || count == 0) {
-      throw CLI::ValidationError("'" + text + "' is no count of at least 1");
+      throw CLI::ValidationError(name, "'" + text + "' is no count of at least 1");
     }
     *value = count;
   };
@@ -65,6 +83,13 @@ int VerbParser::Complain(const std::string& word) {
   const char* why = word.starts_with("-") ? ": unknown option; " : ": one word too many; ";
   return UsedWrongly(verb_ + ": " + word + why + hint + "'pozor " + verb_ +
                      " --help' lists the options");
+}
+
+std::string VerbParser::Usage() const {
+  std::string usage = "pozor " + verb_;
+  if (takes_model_) usage += model_required_ ? " MODEL" : " [MODEL]";
+  if (most_inputs_ > 0) usage += most_inputs_ == 1 ? " [FILE|-]" : " [FILE...|-]";
+  return usage;
 }
 
 std::optional<int> VerbParser::AssignWords() {
@@ -87,7 +112,10 @@ std::optional<int> VerbParser::Parse(std::span<char* const> arguments) {
   try {
     app_.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    std::printf("%s", app_.help().c_str());
+    const auto formatter = std::make_shared<VerbFormatter>(Usage());
+    formatter->column_width(kHelpColumn);
+    app_.formatter(formatter);
+    std::printf("%s\n", app_.help().c_str());
     return FinishStandardOutput(kExitDone);
   } catch (const CLI::ParseError& error) {
     return UsedWrongly(verb_ + ": " + FirstLine(error.what()) + "; see 'pozor " + verb_ +
@@ -102,14 +130,16 @@ void AddCpuOption(VerbParser& parser) {
   const auto read = [](const std::string& text) {
     CpuTier tier;
     if (!ParseCpuTier(text, &tier)) {
-      throw CLI::ValidationError("'" + text + "' is no tier; the tiers are " + CpuTierNames());
+      throw CLI::ValidationError("--cpu",
+                                 "'" + text + "' is no tier; the tiers are " + CpuTierNames());
     }
     if (SetCpuTierCap(tier)) return;
     std::string names;
     for (const CpuTier supported : SupportedCpuTiers()) {
       names += (names.empty() ? "" : " ") + std::string(CpuTierName(supported));
     }
-    throw CLI::ValidationError("this machine cannot run '" + text + "'; it can run " + names);
+    throw CLI::ValidationError("--cpu",
+                               "this machine cannot run '" + text + "'; it can run " + names);
   };
   parser.app()
       .add_option_function<std::string>("--cpu", read, "cap the instruction set: " + CpuTierNames())
@@ -119,7 +149,8 @@ void AddCpuOption(VerbParser& parser) {
 void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
   const auto read_memory = [load](const std::string& text) {
     if (!ParseSize(text, &load->max_memory)) {
-      throw CLI::ValidationError("'" + text + "' is no size; give bytes, or 160M, 2G");
+      throw CLI::ValidationError("--max-memory",
+                                 "'" + text + "' is no size; give bytes, or 160M, 2G");
     }
   };
   parser.app()
@@ -131,7 +162,7 @@ void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
     if (text == "bf16") load->precision = Precision::kBF16;
     if (text == "int8") load->precision = Precision::kInt8;
     if (text != "f32" && text != "bf16" && text != "int8") {
-      throw CLI::ValidationError("'" + text + "' is none of f32|bf16|int8");
+      throw CLI::ValidationError("--precision", "'" + text + "' is none of f32|bf16|int8");
     }
   };
   parser.app()
@@ -152,7 +183,8 @@ void AddInputFormat(VerbParser& parser, std::optional<InputFormat>* format, std:
       .add_option("--text-field", *text_field,
                   "member or column (name, number) with the text (text)")
       ->type_name("F");
-  parser.app().add_flag("!--no-header", *header, "csv, tsv: the first record is a text too");
+  parser.app().add_flag_callback(
+      "--no-header", [header] { *header = false; }, "csv, tsv: the first record is a text too");
 }
 
 bool ParseSize(const std::string& text, size_t* bytes) {

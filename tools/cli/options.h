@@ -42,6 +42,7 @@ class VerbParser {
   const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
+  std::string Usage() const;
   std::optional<int> AssignWords();
   int Complain(const std::string& word);
 
@@ -66,18 +67,22 @@ void AddInputFormat(VerbParser& parser, std::optional<InputFormat>* format, std:
 // if it is no size.
 bool ParseSize(const std::string& text, size_t* bytes);
 
+// "--output" of "-o,--output".
+std::string LongName(const std::string& flags);
+
 template <class T>
 CLI::Option* VerbParser::AddChoice(const std::string& flags, std::optional<T>* value,
                                    std::vector<std::pair<std::string, T>> names,
                                    const std::string& help) {
   std::string list;
   for (const auto& [name, choice] : names) list += (list.empty() ? "" : "|") + name;
-  const auto read = [value, names = std::move(names), list](const std::string& text) {
+  const auto read = [value, names = std::move(names), list,
+                     name_of = LongName(flags)](const std::string& text) {
     for (const auto& [name, choice] : names) {
       if (text == name) *value = choice;
       if (text == name) return;
     }
-    throw CLI::ValidationError("'" + text + "' is none of " + list);
+    throw CLI::ValidationError(name_of, "'" + text + "' is none of " + list);
   };
   return app_.add_option_function<std::string>(flags, read, help)->type_name(list);
 }
