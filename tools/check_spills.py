@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Looks at compiled kernels for what no test of results can see.
 
-  check_spills.py spills OBJECT|FOLDER...    vector registers moved to or from the stack inside the
-                                             K loops of GEMM micro-kernels: at most one per eight
-                                             multiply-adds
-  check_spills.py baseline OBJECT|FOLDER...  VEX or EVEX instructions in functions that are not in
-                                             a namespace reached by run-time dispatch only
+  check_spills.py [--only spills|baseline] OBJECT|FOLDER...
 
-Objects, static libraries, shared libraries and programs will do; a folder stands for the objects
-below it. Needs objdump of the objects' architecture (--objdump). Exit code: 0 clean, 1 findings,
-2 used wrongly or nothing found to look at.
+spills: vector registers moved to or from the stack inside the K loops of GEMM micro-kernels, at
+most one per eight multiply-adds. baseline: VEX or EVEX instructions in functions that are not in a
+namespace reached by run-time dispatch only. Without --only both are looked for.
+
+Objects, static libraries, shared libraries and programs will do; a folder stands for the objects of
+Pozor's own libraries below it. Needs objdump of the objects' architecture (--objdump). Exit code:
+0 clean, 1 findings, 2 used wrongly or nothing found to look at.
 """
 
 import argparse
@@ -36,7 +36,7 @@ MIN_MULTIPLY_ADDS = 4
 def objects_of(paths):
     for path in map(pathlib.Path, paths):
         if path.is_dir():
-            yield from sorted(path.rglob("*.o"))
+            yield from sorted(path.glob("**/pozor_*.dir/**/*.o"))
         else:
             yield path
 
@@ -131,25 +131,28 @@ def check_baseline(objdump, paths):
     return looked_at, "functions", findings
 
 
+CHECKS = {"spills": check_spills, "baseline": check_baseline}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("check", choices=["spills", "baseline"])
     parser.add_argument("paths", nargs="+")
+    parser.add_argument("--only", choices=CHECKS)
     parser.add_argument("--objdump", default="objdump")
     args = parser.parse_args()
-    check = check_spills if args.check == "spills" else check_baseline
-    try:
-        looked_at, what, findings = check(args.objdump, objects_of(args.paths))
-    except (OSError, subprocess.CalledProcessError) as error:
-        print(f"check_spills: {error}", file=sys.stderr)
-        return 2
-    for finding in findings:
-        print(finding)
-    print(f"{args.check}: {looked_at} {what} looked at, {len(findings)} findings")
-    if looked_at == 0:
-        return 2
-    return 1 if findings else 0
+    exit_code = 0
+    for name in [args.only] if args.only else CHECKS:
+        try:
+            looked_at, what, findings = CHECKS[name](args.objdump, objects_of(args.paths))
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"check_spills: {error}", file=sys.stderr)
+            return 2
+        for finding in findings:
+            print(finding)
+        print(f"{name}: {looked_at} {what} looked at, {len(findings)} findings")
+        exit_code = max(exit_code, 2 if looked_at == 0 else 1 if findings else 0)
+    return exit_code
 
 
 if __name__ == "__main__":
