@@ -226,7 +226,7 @@ Activation Config::ActivationOr(std::string_view key, std::string_view absent,
 
 void Config::Refuse(std::string_view key, std::string_view why,
                     std::initializer_list<std::string_view> admitted) {
-  const JsonValue* value = Take(key, "no effect at this value");
+  const JsonValue* value = Take(key, "checked: the value that Pozor computes");
   if (value == nullptr || IsOff(*value)) return;
   if (std::find(admitted.begin(), admitted.end(), Plain(*value)) != admitted.end()) return;
   Fail(Unsupported(name_ + ": " + std::string(key) + " is " + value->Describe() + ", " +

@@ -1,6 +1,7 @@
 // The public API: thin over the loaded model and the stages of a call.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -46,24 +47,25 @@ EncodeStats ToStats(const GraphStats& graph, uint64_t truncated) {
   return stats;
 }
 
-// Everything on the calling thread but the encoder, which may ask others for help.
-Result<EncodeStats> EncodeInline(const Model::Impl& model, const EncodePlan& plan,
-                                 std::span<const std::string_view> texts, float* out, size_t stride,
-                                 const GraphOptions& options) {
-  TokenBatch batch;
-  TextTokeniser tokeniser(model, plan);
+// The stages of the graph in a row on the calling thread; only the encoder may ask others for help.
+Result<EncodeStats> RunInline(const Model::Impl& model, EncodeClient& client,
+                              const GraphOptions& options) {
+  Window window;
+  POZOR_TRY(const bool any, client.Read(window, std::numeric_limits<size_t>::max()));
+  if (!any) return EncodeStats();
   {
     const ZoneTimer timer(options.profile, Zone::kTokenise);
-    for (size_t i = 0; i < texts.size(); ++i) {
-      POZOR_RETURN_IF_ERROR(tokeniser.Append(texts[i], i + 1, &batch));
-    }
+    POZOR_RETURN_IF_ERROR(client.Tokenise(window));
   }
   GraphStats stats;
   const auto pool = [&](size_t text, MatView<const float> hidden) {
-    return MakeVector(model, plan, hidden, text + 1, out + text * stride);
+    return client.Pool(window, text, hidden);
   };
-  POZOR_RETURN_IF_ERROR(EncodeTokens(*model.encoder, batch.View(), options, pool, {}, &stats));
-  return ToStats(stats, tokeniser.truncated());
+  POZOR_RETURN_IF_ERROR(
+      EncodeTokens(*model.encoder, window.tokens.View(), options, pool, {}, &stats));
+  POZOR_RETURN_IF_ERROR(client.Write(window));
+  client.ReportProgress(true);
+  return ToStats(stats, client.truncated());
 }
 
 Result<EncodeStats> RunClient(const Model::Impl& model, EncodeClient& client,
@@ -117,8 +119,8 @@ Result<EncodeStats> Model::EncodeInto(std::span<const std::string_view> texts, f
   Profile profile;
   const GraphOptions graph = MakeGraphOptions(*impl_, options, &profile);
   ArrayClient client(*impl_, plan, options, texts, out, stride);
-  Result<EncodeStats> stats = IsSmall(texts) ? EncodeInline(*impl_, plan, texts, out, stride, graph)
-                                             : RunClient(*impl_, client, graph);
+  Result<EncodeStats> stats =
+      IsSmall(texts) ? RunInline(*impl_, client, graph) : RunClient(*impl_, client, graph);
   if (stats.ok() && options.profile != nullptr) *options.profile = profile.Table();
   return stats;
 } catch (const std::bad_alloc&) {

@@ -4,11 +4,15 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "models/formats/file.h"
 #include "models/formats/folder.h"
+#include "models/formats/safetensors_header.h"
 #include "models/formats/weights.h"
 #include "pozor/pozor.hpp"
 #include "tests/models/golden.h"
@@ -139,6 +143,56 @@ TEST_CASE("symbolic links may not leave the model, but for a cache's blobs") {
   fs::rename(root / "plain/config.json", root / "plain/real.json");
   fs::create_symlink("real.json", root / "plain/config.json");
   test::LoadOrFail((root / "plain").string());
+}
+
+TEST_CASE("a word vector that is not finite is found when its word occurs") {
+  const Scratch scratch;
+  const fs::path root = fs::path(scratch.path()) / "model";
+  fs::copy(DataPath("cases/P20/plain"), root, fs::copy_options::recursive);
+  const fs::path weights = root / "model.safetensors";
+  std::string bytes = ReadWholeFile(weights.string(), 1 << 20).value();
+  const auto header = ParseSafetensorsHeader(
+      {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "weights");
+  REQUIRE(header.ok());
+  const Model sound = test::LoadOrFail(root.string());
+  const std::vector<int32_t> ids = sound.Tokenize("bread").value().ids;
+  for (const TensorInfo& tensor : header->tensors) {
+    if (tensor.name != "embeddings.word_embeddings.weight") continue;
+    const size_t row = header->data_begin + header->offsets[tensor.source_index] +
+                       static_cast<size_t>(ids[1]) * tensor.shape[1] * sizeof(float);
+    const float infinity = HUGE_VALF;
+    std::memcpy(&bytes[row], &infinity, sizeof infinity);
+  }
+  fs::remove(weights);
+  std::ofstream(weights, std::ios::binary) << bytes;
+  const Model model = test::LoadOrFail(root.string());
+  CHECK(model.Encode({"boat"}).ok());
+  const auto vectors = model.Encode({"boat", "bread"});
+  REQUIRE_FALSE(vectors.ok());
+  CHECK(
+      vectors.status().message().starts_with("text 2: its vector has numbers that are not finite"));
+}
+
+TEST_CASE("the Transformer in a folder of its own, as old models have it") {
+  const Scratch scratch;
+  const fs::path root = fs::path(scratch.path()) / "model";
+  fs::create_directories(root / "0_Transformer");
+  for (const auto& entry : fs::directory_iterator(DataPath("st-mean-norm"))) {
+    const std::string file = entry.path().filename().string();
+    const bool top = file == "1_Pooling" || file.starts_with("config_") || file == "modules.json";
+    fs::copy(entry.path(), root / (top ? "" : "0_Transformer") / file, fs::copy_options::recursive);
+  }
+  const std::string type = "sentence_transformers.models.";
+  std::ofstream(root / "modules.json")
+      << R"([{"idx":0,"path":"0_Transformer","type":")" << type << R"(Transformer"},)"
+      << R"({"idx":1,"path":"1_Pooling","type":")" << type << R"(Pooling"},)"
+      << R"({"idx":2,"path":"2_Normalize","type":")" << type << R"(Normalize"}])";
+  const Model moved = test::LoadOrFail(root.string());
+  const Model model = test::LoadOrFail(DataPath("st-mean-norm"));
+  CHECK(moved.Info().max_length == 12);
+  const auto got = moved.Encode({"A man is playing a guitar."}).value();
+  const auto expected = model.Encode({"A man is playing a guitar."}).value();
+  CHECK(std::equal(got.data(), got.data() + 36, expected.data()));
 }
 
 TEST_CASE("names that are no plain relative path") {

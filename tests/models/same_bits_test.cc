@@ -224,6 +224,23 @@ TEST_CASE("streams give the same rows, report progress, and stop on errors and o
   CHECK(empty->texts == 0);
 }
 
+TEST_CASE("a call of one text reports and stops as a long one does") {
+  const Model model = test::LoadOrFail(DataPath("bert"));
+  std::atomic<bool> cancel{false};
+  EncodeOptions options;
+  options.cancel = &cancel;
+  Progress last;
+  options.progress = [&](const Progress& progress) { last = progress; };
+  REQUIRE(model.Encode({"guitar"}, options).ok());
+  CHECK(last.texts == 1);
+  CHECK(last.tokens > 2);
+  CHECK(last.bytes == 6);
+  cancel = true;
+  const auto cancelled = model.Encode({"guitar"}, options);
+  REQUIRE_FALSE(cancelled.ok());
+  CHECK(cancelled.status().code() == StatusCode::kCancelled);
+}
+
 TEST_CASE("the caller's buffer and its stride") {
   const Model model = test::LoadOrFail(DataPath("bert"));
   const std::vector<std::string> texts = Texts(200, 4);

@@ -50,7 +50,9 @@ struct EncodeOptions {
   std::optional<std::string> prompt_name;  // of the model's prompts
   std::optional<std::string> prompt;       // text put in front of every text
   std::optional<size_t> truncate_dim;      // keep the first numbers of each vector
-  std::optional<bool> normalize;  // true: unit length at the end. Default: as the model says
+  // true: unit length at the end; false: without the model's own Normalize module at the end.
+  // Default: as the model says.
+  std::optional<bool> normalize;
   Overflow overflow = Overflow::kTruncate;
   bool plain_specials = false;                    // "[SEP]" typed in a text is text
   size_t max_memory = 0;                          // bytes for the whole process; 0: as at load
@@ -144,6 +146,8 @@ class Model {
   Model& operator=(Model&&) noexcept;
   ~Model();
 
+  // One vector a text. Errors name texts by their number, counted from 1: a text that is not UTF-8,
+  // or too long where that is an error.
   Result<Vectors> Encode(std::span<const std::string_view> texts,
                          const EncodeOptions& options = {}) const;
   Result<Vectors> Encode(std::span<const std::string> texts,
@@ -152,6 +156,7 @@ class Model {
                          const EncodeOptions& options = {}) const;
 
   // Into the caller's buffer: vector i at out + i * stride (floats; stride >= the dimensions).
+  // After an error the buffer's content is undefined.
   Result<EncodeStats> EncodeInto(std::span<const std::string_view> texts, float* out, size_t stride,
                                  const EncodeOptions& options = {}) const;
 
