@@ -1,0 +1,205 @@
+// A block of queries of one text and head: its scratch, its transposed queries, its scores.
+#if defined(POZOR_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef POZOR_KERNELS_ATTENTION_INL_H_
+#undef POZOR_KERNELS_ATTENTION_INL_H_
+#else
+#define POZOR_KERNELS_ATTENTION_INL_H_
+#endif
+
+#include "kernels/attention.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/simd-inl.h"
+#include "kernels/types.h"
+
+#if !HWY_TARGET_IS_SVE
+
+HWY_BEFORE_NAMESPACE();
+namespace pozor::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Score of a key that a query does not see: finite, so that nothing becomes NaN.
+inline constexpr float kUnseen = -3.40282347e38f;
+
+// Arrays over queries have kQueryBlock elements.
+struct Block {
+  float* q;        // [head_dim rounded up to 4, width]: the block's queries, transposed
+  float* scores;   // [kTwoPassKeys, width], then exponentials
+  float* context;  // [kQueryBlock, head_stride]: sum of exponentials times V
+  float* max;
+  float* next_max;
+  float* scale;    // exp(max - next_max)
+  float* sum;      // of exponentials
+  float* inverse;  // 1 / sum
+  float* bias;     // [kTwoPassKeys + kQueryBlock]: relative_bias reversed
+
+  size_t query_begin;
+  size_t queries;
+  size_t width;      // queries rounded up to 16
+  size_t key_begin;  // keys that any of its queries sees
+  size_t key_end;
+
+  Block(const AttentionArgs& args, float* scratch) {
+    q = scratch;
+    scores = q + kQueryBlock * args.head_stride;
+    context = scores + kQueryBlock * HWY_MIN(args.tokens, kTwoPassKeys);
+    max = context + kQueryBlock * args.head_stride;
+    next_max = max + kQueryBlock;
+    scale = next_max + kQueryBlock;
+    sum = scale + kQueryBlock;
+    inverse = sum + kQueryBlock;
+    bias = inverse + kQueryBlock;
+  }
+
+  void Start(const AttentionArgs& args, size_t first, size_t end) {
+    query_begin = first;
+    queries = HWY_MIN(end - first, kQueryBlock);
+    width = RoundUp(queries, 16);
+    const size_t last = first + queries - 1;
+    key_begin = first > args.window ? first - args.window : 0;
+    key_end = args.tokens - last - 1 > args.window ? last + args.window + 1 : args.tokens;
+    if (args.causal) key_end = last + 1;
+  }
+};
+
+// Four values each of Lanes(d) rows: lane 4b + j of the result is value j of the b-th argument.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFours(D d, const float* row0, const float* row4, const float* row8,
+                                const float* row12) {
+  const hn::Half<D> half;
+  if constexpr (HWY_MAX_LANES_D(D) == 16) {
+    return hn::Combine(d, LoadFours(half, row8, row12, nullptr, nullptr),
+                       LoadFours(half, row0, row4, nullptr, nullptr));
+  } else if constexpr (HWY_MAX_LANES_D(D) == 8) {
+    return hn::Combine(d, hn::LoadU(half, row4), hn::LoadU(half, row0));
+  } else {
+    return hn::LoadU(d, row0);
+  }
+}
+
+// to[d][0..kLanes) = row[0..kLanes)[d] for d < head_dim rounded up to 4.
+HWY_INLINE void TransposeRows(const float* rows, size_t stride, size_t head_dim, float* to,
+                              size_t width) {
+  const DF df;
+  const hn::RepartitionToWide<DF> wide;
+  const size_t four = 4 * stride;
+  for (size_t d = 0; d < head_dim; d += 4, to += 4 * width) {
+    const float* row0 = rows + d;
+    const float* row1 = row0 + stride;
+    const float* row2 = row1 + stride;
+    const float* row3 = row2 + stride;
+    const VF v0 = LoadFours(df, row0, row0 + four, row0 + 2 * four, row0 + 3 * four);
+    const VF v1 = LoadFours(df, row1, row1 + four, row1 + 2 * four, row1 + 3 * four);
+    const VF v2 = LoadFours(df, row2, row2 + four, row2 + 2 * four, row2 + 3 * four);
+    const VF v3 = LoadFours(df, row3, row3 + four, row3 + 2 * four, row3 + 3 * four);
+    const auto low01 = hn::BitCast(wide, hn::InterleaveLower(df, v0, v1));
+    const auto low23 = hn::BitCast(wide, hn::InterleaveLower(df, v2, v3));
+    const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(df, v0, v1));
+    const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(df, v2, v3));
+    hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, low01, low23)), df, to);
+    hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, low01, low23)), df, to + width);
+    hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, high01, high23)), df, to + 2 * width);
+    hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, high01, high23)), df, to + 3 * width);
+  }
+}
+
+// block.q[d][i] = q[i][d]; columns past the last query repeat it.
+HWY_INLINE void TransposeQueries(const AttentionArgs& args, const Block& block) {
+  const DF df;
+  const size_t stride = args.head_stride;
+  for (size_t i = 0; i < block.width; i += 16) {
+    const float* rows = args.q + (block.query_begin + i) * stride;
+    if (i + 16 > block.queries) {
+      const size_t last = block.queries - 1 - i;
+      float* padded = block.context;  // not in use yet
+      for (size_t r = 0; r < 16; ++r) {
+        const float* row = rows + HWY_MIN(r, last) * stride;
+        for (size_t d = 0; d < stride; d += kLanes) {
+          hn::Store(hn::Load(df, row + d), df, padded + r * stride + d);
+        }
+      }
+      rows = padded;
+    }
+    for (size_t r = 0; r < 16; r += kLanes) {
+      TransposeRows(rows + r * stride, stride, args.head_dim, block.q + i + r, block.width);
+    }
+  }
+}
+
+// scores[j - key_begin][i] = q_i k_j for keys [key_begin, key_end); raises `max` by their maxima.
+HWY_INLINE void Scores(const AttentionArgs& args, const Block& block, size_t key_begin,
+                       size_t key_end, float* max) {
+  TileArgs tile;
+  tile.a = args.k + key_begin * args.head_stride;
+  tile.a_row = args.head_stride;
+  tile.a_step = 1;
+  tile.b = block.q;
+  tile.b_stride = block.width;
+  tile.depth = args.head_dim;
+  tile.c = block.scores;
+  tile.c_stride = block.width;
+  tile.max = max;
+  const size_t keys = key_end - key_begin;
+  switch (args.head_stride) {
+    case 32:
+      return MultiplyTiles<TileKind::kScores, 32>(tile, keys, block.width);
+    case 64:
+      return MultiplyTiles<TileKind::kScores, 64>(tile, keys, block.width);
+    default:
+      return MultiplyTiles<TileKind::kScores, 0>(tile, keys, block.width);
+  }
+}
+
+// block.bias[i] = relative_bias[key_end - 1 - query_begin - i], 0 where that is not defined: then
+// column l finds its bias for key j at block.bias[key_end - 1 - j + l].
+HWY_INLINE void ReverseBias(const AttentionArgs& args, const Block& block, size_t key_begin,
+                            size_t key_end) {
+  const auto tokens = static_cast<ptrdiff_t>(args.tokens);
+  auto distance = static_cast<ptrdiff_t>(key_end - 1) - static_cast<ptrdiff_t>(block.query_begin);
+  const size_t count = key_end - key_begin + block.width - 1;
+  for (size_t i = 0; i < count; ++i, --distance) {
+    const bool defined = distance < tokens && -distance < tokens;
+    block.bias[i] = defined ? args.relative_bias[distance] : 0.0f;
+  }
+}
+
+// Columns [first, last] of the block see key j.
+struct SeenColumns {
+  float first, last;  // small integers, exact as floats
+
+  SeenColumns(const AttentionArgs& args, const Block& block, size_t j) {
+    const size_t window = HWY_MIN(args.window, args.tokens);
+    const size_t earliest = block.query_begin + (args.causal ? 0 : window);
+    first = j > earliest ? static_cast<float>(j - earliest) : 0.0f;
+    last = static_cast<float>(HWY_MIN(j + window - block.query_begin, block.width));
+  }
+};
+
+// Adds the bias and hides what a query does not see; raises `max` by what is left.
+HWY_INLINE void AdjustScores(const AttentionArgs& args, const Block& block, size_t key_begin,
+                             size_t key_end, float* max) {
+  const DF df;
+  const bool biased = args.relative_bias != nullptr;
+  if (biased) ReverseBias(args, block, key_begin, key_end);
+  for (size_t j = key_begin; j < key_end; ++j) {
+    const SeenColumns seen(args, block, j);
+    float* row = block.scores + (j - key_begin) * block.width;
+    const float* bias = block.bias + (key_end - 1 - j);
+    for (size_t i = 0; i < block.width; i += kLanes) {
+      VF score = hn::Load(df, row + i);
+      if (biased) score = hn::Add(score, hn::LoadU(df, bias + i));
+      const VF column = hn::Iota(df, static_cast<float>(i));
+      const auto visible =
+          hn::And(hn::Ge(column, hn::Set(df, seen.first)), hn::Le(column, hn::Set(df, seen.last)));
+      score = hn::IfThenElse(visible, score, hn::Set(df, kUnseen));
+      hn::Store(score, df, row + i);
+      hn::Store(hn::Max(hn::Load(df, max + i), score), df, max + i);
+    }
+  }
+}
+
+}  // namespace pozor::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // !HWY_TARGET_IS_SVE
+
+#endif  // POZOR_KERNELS_ATTENTION_INL_H_
