@@ -8,6 +8,7 @@
 #include "pozor/pozor.hpp"
 #include "tests/models/golden.h"
 #include "tests/support/compare.h"
+#include "tests/support/for_each_tier.h"
 
 namespace pozor {
 namespace {
@@ -43,6 +44,19 @@ TEST_CASE("vectors and tokens of all-MiniLM-L6-v2") {
   CHECK(model.Info().layers == 6);
   CHECK(model.Info().normalizes);
   CHECK(model.Info().pooling == "mean");
+}
+
+// Of all vectors of the golden's texts, on every tier with fused multiply-add.
+constexpr uint64_t kHash = 0xACB4A82FC817C025;
+
+TEST_CASE("the bits of all-MiniLM-L6-v2 on every tier with fused multiply-add") {
+  if (!Installed()) return;
+  const Model model = test::LoadOrFail(kName);
+  const std::vector<std::string> texts = test::GoldenTexts(Golden(DataPath("minilm")).json());
+  test::ForEachFusedTier([&](CpuTier) {
+    const Vectors vectors = model.Encode(std::span<const std::string>(texts)).value();
+    CHECK(test::HashBits({vectors.data(), texts.size() * 384}) == kHash);
+  });
 }
 
 TEST_CASE("blank texts of all-MiniLM-L6-v2") {
