@@ -1,0 +1,319 @@
+// Behaviour of tokenizers beyond the recorded rows: added tokens, special tokens typed as text,
+// configuration that contradicts, truncation, hostile files and texts.
+#include "models/text/tokenizer.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "models/json.h"
+
+namespace pozor {
+namespace {
+
+std::string DataPath(const std::string& name) {
+  return std::string(POZOR_TEST_DATA) + "/tokenizers/" + name;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::unique_ptr<Tokenizer> LoadKind(const std::string& name) {
+  auto tokenizer = Tokenizer::Load(DataPath(name), nullptr);
+  REQUIRE_MESSAGE(tokenizer.ok(), tokenizer.status().message());
+  return std::move(tokenizer).value();
+}
+
+std::vector<int32_t> AppendIds(const Tokenizer& tokenizer, std::string_view text,
+                               const TokenizeOptions& options = {}) {
+  TokenizeScratch scratch;
+  std::vector<int32_t> ids, types;
+  const auto stats = tokenizer.Append(text, nullptr, options, scratch, &ids, &types);
+  REQUIRE_MESSAGE(stats.ok(), stats.status().message());
+  return ids;
+}
+
+// The same by both ways.
+std::vector<int32_t> Ids(const Tokenizer& tokenizer, std::string_view text,
+                         const TokenizeOptions& options = {}) {
+  const auto encoded = tokenizer.Encode(text, nullptr, options);
+  REQUIRE_MESSAGE(encoded.ok(), encoded.status().message());
+  CHECK(AppendIds(tokenizer, text, options) == encoded->ids);
+  return encoded->ids;
+}
+
+std::vector<int32_t> Numbers(const JsonValue& list) {
+  std::vector<int32_t> out;
+  for (const JsonValue& item : list.items()) out.push_back(static_cast<int32_t>(item.as_int()));
+  return out;
+}
+
+// Rows {text, ids, offsets_chars} of an expected.json.
+void CheckRows(const Tokenizer& tokenizer, const JsonValue& rows,
+               const TokenizeOptions& options = {}) {
+  REQUIRE(rows.is_array());
+  for (const JsonValue& row : rows.items()) {
+    const std::string_view text = row.Find("text")->as_string();
+    INFO("text: ", std::string(text));
+    CHECK(Ids(tokenizer, text, options) == Numbers(*row.Find("ids")));
+    const JsonValue* offsets = row.Find("offsets_chars");
+    if (offsets == nullptr) continue;
+    const auto encoded = tokenizer.Encode(text, nullptr, options);
+    REQUIRE(offsets->size() == encoded->offsets.size());
+    for (size_t i = 0; i < offsets->size(); ++i) {
+      CHECK(offsets->items()[i].items()[0].as_int() == encoded->offsets[i].begin);
+      CHECK(offsets->items()[i].items()[1].as_int() == encoded->offsets[i].end);
+    }
+  }
+}
+
+JsonDocument Expected(const std::string& folder) {
+  auto document = ParseJson(ReadFile(DataPath("cases/" + folder + "/expected.json")), folder);
+  REQUIRE_MESSAGE(document.ok(), document.status().message());
+  return *document;
+}
+
+// The list of rows in a document that is one or holds one.
+const JsonValue& Rows(const JsonDocument& document) {
+  if (document->is_array()) return document.root();
+  for (const JsonMember& member : document->members()) {
+    if (member.value.is_array()) return member.value;
+  }
+  return document.root();
+}
+
+TEST_CASE("of added tokens the longest at a place counts, whatever their order") {
+  for (const char* folder : {"P01/short_first", "P01/long_first"}) {
+    INFO("folder: ", std::string(folder));
+    const auto tokenizer = LoadKind(std::string("cases/") + folder);
+    CheckRows(*tokenizer, Rows(Expected(folder)));
+  }
+}
+
+TEST_CASE("line breaks and tabs part words, control characters do not") {
+  CheckRows(*LoadKind("minilm"), Rows(Expected("P05")));
+}
+
+TEST_CASE("special tokens typed by the user") {
+  const auto tokenizer = LoadKind("minilm");
+  const JsonDocument expected = Expected("P06");
+  CheckRows(*tokenizer, *expected->Find("default"));
+  TokenizeOptions options;
+  options.plain_specials = true;
+  CheckRows(*tokenizer, *expected->Find("specials_as_plain_text"), options);
+}
+
+TEST_CASE("merges as strings and as pairs, pieces with a space") {
+  for (const char* folder : {"P08/string_merges", "P08/pair_merges", "P08/pair_with_space"}) {
+    INFO("folder: ", std::string(folder));
+    CheckRows(*LoadKind(std::string("cases/") + folder), Rows(Expected(folder)));
+  }
+}
+
+TEST_CASE("tokenizer.json decides, and a warning names the key that is ignored") {
+  std::vector<std::string> warnings;
+  const auto tokenizer = Tokenizer::Load(DataPath("cases/P10"), &warnings);
+  REQUIRE(tokenizer.ok());
+  CHECK(Ids(**tokenizer, "the small green boat") == std::vector<int32_t>{2, 73, 84, 85, 86});
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("add_eos_token") != std::string::npos);
+  CHECK((*tokenizer)->model_max_length() == 64);
+}
+
+TEST_CASE("what a tokenizer says of itself") {
+  const auto tokenizer = LoadKind("minilm");
+  CHECK(tokenizer->kind() == "WordPiece");
+  CHECK(tokenizer->vocab_size() == 30522);
+  CHECK(tokenizer->special_count(false) == 2);
+  CHECK(tokenizer->special_count(true) == 3);
+  CHECK(tokenizer->TokenToId("[MASK]") == 103);
+  CHECK(tokenizer->TokenToId("no such token") == -1);
+  CHECK(tokenizer->IdToToken(7592) == "hello");
+  CHECK(tokenizer->IdToToken(30522).empty());
+  CHECK(tokenizer->IdToToken(-1).empty());
+  CHECK(tokenizer->IsSpecialId(101));
+  CHECK_FALSE(tokenizer->IsSpecialId(7592));
+  CHECK(LoadKind("bpe-gpt2")->kind() == "BPE");
+  CHECK(LoadKind("uni-t5")->kind() == "Unigram");
+}
+
+TEST_CASE("forced lower case") {
+  const auto tokenizer = LoadKind("wp-cased");
+  const std::vector<int32_t> lower = Ids(*tokenizer, "a man plays guitar \xC3\xA9t\xC3\xA9");
+  CHECK(Ids(*tokenizer, "A MAN Plays guitar \xC3\x89T\xC3\x89") != lower);
+  tokenizer->ForceLowercase();
+  CHECK(Ids(*tokenizer, "A MAN Plays guitar \xC3\x89T\xC3\x89") == lower);
+}
+
+TEST_CASE("a scratch goes from one tokenizer to another") {
+  const auto first = LoadKind("wp-cased");
+  const auto second = LoadKind("wp-uncased");
+  TokenizeScratch scratch;
+  for (const Tokenizer* tokenizer : {first.get(), second.get(), first.get()}) {
+    std::vector<int32_t> ids, types;
+    REQUIRE(tokenizer->Append("A man plays", nullptr, {}, scratch, &ids, &types).ok());
+    CHECK(ids == tokenizer->Encode("A man plays", nullptr, {})->ids);
+  }
+}
+
+TEST_CASE("truncation from the left and of one text only") {
+  const auto tokenizer = LoadKind("minilm");
+  TokenizeOptions options;
+  options.max_length = 5;
+  options.truncate_left = true;
+  // cls one two three four five sep
+  CHECK(Ids(*tokenizer, "one two three four five", options) ==
+        std::vector<int32_t>{101, 2093, 2176, 2274, 102});
+  options.truncate_left = false;
+  CHECK(Ids(*tokenizer, "one two three four five", options) ==
+        std::vector<int32_t>{101, 2028, 2048, 2093, 102});
+  const std::string_view pair = "one two";
+  options.max_length = 8;
+  options.strategy = TruncationStrategy::kOnlyFirst;
+  const auto cut = tokenizer->Encode("one two three four five", &pair, options);
+  REQUIRE(cut.ok());
+  CHECK(cut->ids == std::vector<int32_t>{101, 2028, 2048, 2093, 102, 2028, 2048, 102});
+  CHECK(cut->type_ids == std::vector<int32_t>{0, 0, 0, 0, 0, 1, 1, 1});
+  CHECK(cut->overflow.size() == 1);
+  options.strategy = TruncationStrategy::kOnlySecond;
+  const auto refused = tokenizer->Encode("one two three four five", &pair, options);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status().message().find("truncation") == 0);
+  options.max_length = 2;
+  CHECK_FALSE(tokenizer->Encode("one", &pair, options).ok());
+}
+
+TEST_CASE("invalid UTF-8 is an error that names the byte") {
+  const std::pair<const char*, const char*> texts[] = {
+      {"abc \xFF def", "byte 4 "},
+      {"a long enough ascii text before it \xC3(", "byte 35 "},
+      {"\xC0\x80", "byte 0 "},
+      {"\xED\xA0\x80", "byte 0 "},
+      {"\xF5\x80\x80\x80", "byte 0 "},
+      {"cut \xE4\xB8", "byte 4 "},
+      {"\xE4\xB8\xAD\xE4\xB8\xAD x\x80", "byte 8 "},
+  };
+  for (const char* kind : {"minilm", "wp-lower-keep", "bpe-qwen", "uni-xlmr", "wordlevel"}) {
+    const auto tokenizer = LoadKind(kind);
+    TokenizeScratch scratch;
+    for (const auto& [text, place] : texts) {
+      INFO("kind: ", std::string(kind), " text: ", std::string(text));
+      std::vector<int32_t> ids, types;
+      const auto fast = tokenizer->Append(text, nullptr, {}, scratch, &ids, &types);
+      REQUIRE_FALSE(fast.ok());
+      CHECK(ids.empty());
+      CHECK(fast.status().message().find(place) != std::string::npos);
+      const auto full = tokenizer->Encode(text, nullptr, {});
+      REQUIRE_FALSE(full.ok());
+      CHECK(full.status().message() == fast.status().message());
+    }
+  }
+}
+
+TEST_CASE("long texts take time in proportion") {
+  using Clock = std::chrono::steady_clock;
+  struct Case {
+    const char* name;
+    std::string unit;
+  };
+  const Case cases[] = {{"one letter", "a"},     {"words", "some words in a row "},
+                        {"CJK", "\xE4\xB8\xAD"}, {"marks", "\xCC\x81"},
+                        {"punctuation", "!?"},   {"spaces", " "}};
+  for (const char* kind : {"minilm", "wp-lower-keep", "bpe-gpt2", "bpe-qwen", "sp-llama",
+                           "uni-xlmr", "uni-deberta", "wordlevel"}) {
+    const auto tokenizer = LoadKind(kind);
+    for (const Case& c : cases) {
+      INFO("kind: ", std::string(kind), " text: ", std::string(c.name));
+      std::string text;
+      while (text.size() < (size_t{1} << 20)) text += c.unit;
+      const auto begin = Clock::now();
+      CHECK_FALSE(AppendIds(*tokenizer, text).empty());
+      // A quadratic step takes hours on a megabyte.
+      CHECK(std::chrono::duration<double>(Clock::now() - begin).count() < 20);
+    }
+  }
+}
+
+struct Malformed {
+  const char* file;
+  const char* names;  // what the message must hold; null: it loads, and takes any text
+};
+
+const Malformed kMalformed[] = {
+    {"truncated", "JSON"},
+    {"empty", "JSON"},
+    {"array", "object"},
+    {"non-utf8", "UTF-8"},
+    {"lone-surrogate", "string"},
+    {"version", "9.0"},
+    {"no-model", "model"},
+    {"unknown-model", "NeuralPiece"},
+    {"unknown-normalizer", "Magic"},
+    {"unknown-pre-tokenizer", "Magic"},
+    {"nested-sequence", "nested"},
+    {"unk-missing", "[NOPE]"},
+    {"id-negative", "the id of x"},
+    {"id-huge", "the id of x"},
+    {"id-string", "the id of x"},
+    {"id-hole", "the id of x"},
+    {"id-duplicate", nullptr},
+    {"vocab-array", "vocab"},
+    {"max-chars-negative", "max_input_chars_per_word"},
+    {"template-unknown-special", "[CLS]"},
+    {"template-sequence-c", "\"C\""},
+    {"template-id-outside", "123456789"},
+    {"bpe-merge-missing", "merge a b"},
+    {"bpe-merge-three", "a b c"},
+    {"bpe-dropout", "0.5"},
+    {"unigram-unk-outside", "77"},
+    {"unigram-nan", "JSON"},
+    {"unigram-empty", "empty"},
+    {"charsmap-not-base64", "base64"},
+    {"charsmap-size-lies", "precompiled_charsmap"},
+    {"charsmap-empty", "too short"},
+    {"charsmap-cycle", nullptr},
+    {"regex-broken", "regular expression"},
+    {"replace-empty", "empty"},
+    {"added-huge-id", "[PAD]"},
+    {"added-empty", nullptr},
+    {"truncation-stride", nullptr},
+    {"padding-huge", nullptr},
+};
+
+TEST_CASE("malformed files are refused by name") {
+  for (const Malformed& item : kMalformed) {
+    INFO("file: ", std::string(item.file));
+    const std::string name = std::string(item.file) + ".json";
+    const auto tokenizer = Tokenizer::FromJson(ReadFile(DataPath("malformed/" + name)), name);
+    if (item.names != nullptr) {
+      REQUIRE_FALSE(tokenizer.ok());
+      const std::string& message = tokenizer.status().message();
+      INFO("message: ", message);
+      CHECK(message.find(item.names) != std::string::npos);
+      CHECK(message.find("; ") != std::string::npos);
+      CHECK(message.find('\n') == std::string::npos);
+    } else {
+      REQUIRE_MESSAGE(tokenizer.ok(), tokenizer.status().message());
+      CHECK_FALSE(Ids(**tokenizer, "x \xE2\x82\xAC aaa! \x01").empty());
+    }
+  }
+}
+
+TEST_CASE("an expression that backtracks without end is given up") {
+  const std::string json = ReadFile(DataPath("malformed/regex-backtracking.json"));
+  const auto tokenizer = Tokenizer::FromJson(json, "regex-backtracking.json");
+  if (!tokenizer.ok()) return;
+  const std::string text = std::string(40, 'a') + "!";
+  const auto encoded = (*tokenizer)->Encode(text, nullptr, {});
+  REQUIRE_FALSE(encoded.ok());
+  CHECK(encoded.status().message().find("regular expression") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace pozor
