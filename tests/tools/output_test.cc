@@ -1,11 +1,14 @@
 // Files of vectors: bytes, and that nothing half-written gets a name.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "models/json.h"
 #include "tests/support/process.h"
 #include "tools/io/npy.h"
 #include "tools/io/vector_writer.h"
@@ -137,6 +140,29 @@ TEST_CASE("bytes as quantize_embeddings of sentence-transformers makes them") {
   CHECK(OutputRowBytes(OutputType::kUbinary, 9) == 2);
 }
 
+TEST_CASE("recorded int8 rows, but for values within 2e-5 of a step") {
+  const std::string path = std::string(POZOR_TEST_DATA) + "/cases/P24/expected.json";
+  const JsonDocument expected = ReadJsonFile(path).value();
+  Int8Ranges ranges{{-0.12f}, {0.12f}};
+  REQUIRE(ExpandRanges(384, "ranges.json", &ranges).ok());
+  const double step = 0.24 / 255;
+  for (size_t row = 0; row < expected->Find("float")->size(); ++row) {
+    std::vector<float> numbers;
+    for (const JsonValue& x : expected->Find("float")->items()[row].items()) {
+      numbers.push_back(static_cast<float>(x.as_double()));
+    }
+    std::string bytes;
+    AppendQuantized(OutputType::kInt8, numbers, ranges, &bytes);
+    const auto want = expected->Find("int8_with_ranges")->items()[row].items();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const double level = (numbers[i] + 0.12) / step;
+      const bool near_step = std::fabs(level - std::round(level)) * step < 2e-5;
+      const int64_t difference = std::abs(static_cast<signed char>(bytes[i]) - want[i].as_int());
+      CHECK(difference <= (near_step ? 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("ranges that do not fit are refused by name") {
   Int8Ranges three{{0, 0, 0}, {1, 1, 1}};
   CHECK(ExpandRanges(2, "r.json", &three).message().find("r.json: has 3 values") == 0);
@@ -162,7 +188,7 @@ TEST_CASE("npy files that are no matrices are refused") {
       {"huge", NpyHeader("<f4", uint64_t{1} << 62, 16), "is shorter than its shape says"},
   };
   for (const Case& c : cases) {
-    CAPTURE(c.name);
+    CAPTURE(std::string(c.name));
     const Result<NpyMatrix> matrix = ReadNpy(folder.Write("x.npy", c.bytes));
     CHECK(!matrix.ok());
     CHECK(matrix.status().message().find(c.error) != std::string::npos);

@@ -57,7 +57,7 @@ TEST_CASE("rows of the files that are often read wrongly") {
       {"quoted.csv", {"line a\r\nline b, with \"quotes\"", "plain", ""}},
   };
   for (const Case& c : cases) {
-    CAPTURE(c.file);
+    CAPTURE(std::string(c.file));
     const Outcome outcome = ReadAll({Data(c.file)});
     CHECK(outcome.error == "");
     CHECK(outcome.texts == c.texts);
@@ -95,7 +95,7 @@ TEST_CASE("JSON lines: fields") {
       {"not UTF-8", "{\"text\":\"\xE9\"}\n", "", {}, "line 1, byte 10 (0xE9): is not UTF-8"},
   };
   for (const Case& c : cases) {
-    CAPTURE(c.name);
+    CAPTURE(std::string(c.name));
     TextFilesOptions options;
     options.text_field = c.field;
     const Outcome outcome = ReadText("x.jsonl", c.content, options);
@@ -131,7 +131,7 @@ TEST_CASE("CSV and TSV") {
       {"a.csv", "text\n\"two\nlines\"\n\xFF\n", "", true, {"two\nlines"}, "line 4, byte 1 (0xFF)"},
   };
   for (const Case& c : cases) {
-    CAPTURE(c.content);
+    CAPTURE(std::string(c.content));
     TextFilesOptions options;
     options.text_field = c.field;
     options.header = c.header;
@@ -161,7 +161,7 @@ TEST_CASE("what is not UTF-8 is refused with file, line and byte") {
       {"PNG", "\x89PNG\r\n", "line 1, byte 1 (0x89)"},
   };
   for (const Case& c : cases) {
-    CAPTURE(c.name);
+    CAPTURE(std::string(c.name));
     const Outcome outcome = ReadText("x.txt", c.content);
     CAPTURE(outcome.error);
     CHECK(outcome.error.find(c.error) != std::string::npos);

@@ -33,7 +33,9 @@ int VerifyVerb(std::span<char* const> arguments) {
   request.model = parser.model();
   request.options.max_memory = request.load.max_memory;
   if (request.golden.empty() == (request.reference.empty() || request.texts.empty())) {
-    return UsedWrongly("verify: give either --golden DIR, or --reference V.npy and --texts FILE");
+    return UsedWrongly(
+        "verify: no results to compare with; give --golden DIR, or --reference V.npy and --texts "
+        "FILE, not both");
   }
   const Result<int> code = RunVerify(request);
   return code.ok() ? FinishStandardOutput(*code) : ExitCodeOf(code.status());
