@@ -22,7 +22,7 @@ namespace pozor {
 struct GemmEpilogue {
   const float* bias = nullptr;  // [panels * 16], packed column order, or null
   Activation activation = Activation::kNone;
-  const float* residual = nullptr;  // [m, n] or null; may be `c` itself
+  const float* residual = nullptr;  // [m, n] or null; may be `c` itself; plain output only
   size_t residual_stride = 0;
 
   // Multiplies the first columns, packed order: 1/sqrt(head_dim) on Q. A multiple of 16 columns.

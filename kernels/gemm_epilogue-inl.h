@@ -27,44 +27,81 @@ struct FinishedTile {
   size_t n;  // packed columns of the whole matrix
 };
 
+// Where row `row` of the panel that starts at packed column `column` is stored.
+inline float* OutputPanel(const GemmEpilogue& e, size_t row, size_t column) {
+  float* c = e.c + row * e.c_stride;
+  if (e.split_columns == 0) return c + column;
+  return c + column / e.split_columns * e.unit_stride + column % e.split_columns;
+}
+
+// A column of vectors of a tile on its way to C.
+struct TileColumn {
+  const float* from;  // [rows] at from_stride
+  size_t from_stride;
+  const float* residual;  // or null
+  size_t residual_stride;
+  float* to;
+  size_t to_stride;
+  size_t rows;
+};
+
+// Bias and activation only: the feed-forward's first product, where this loop shows.
+template <Activation kActivation>
+void StoreColumn(TileColumn column, const float* bias_at) {
+  const DF df;
+  const VF bias = hn::Load(df, bias_at);
+  for (size_t r = 0; r < column.rows; ++r) {
+    const VF x = hn::Add(hn::Load(df, column.from), bias);
+    hn::StoreU(ActivateVector<kActivation>(df, x), df, column.to);
+    column.from += column.from_stride;
+    column.to += column.to_stride;
+  }
+}
+
+// Anything else. bias_at may be null; the first `lanes` columns are stored.
+template <Activation kActivation>
+void StoreColumnOf(TileColumn column, const float* bias_at, const float* scale, size_t lanes) {
+  const DF df;
+  for (size_t r = 0; r < column.rows; ++r) {
+    VF x = hn::Load(df, column.from);
+    if (bias_at != nullptr) x = hn::Add(x, hn::Load(df, bias_at));
+    if (scale != nullptr) x = hn::Mul(x, hn::Set(df, *scale));
+    x = ActivateVector<kActivation>(df, x);
+    if (column.residual != nullptr) {
+      x = hn::Add(x, hn::LoadN(df, column.residual, lanes));
+      column.residual += column.residual_stride;
+    }
+    hn::StoreN(x, df, column.to, lanes);
+    column.from += column.from_stride;
+    column.to += column.to_stride;
+  }
+}
+
 // One panel of the tile: 16 columns, `rows` rows.
 template <Activation kActivation>
 void StorePanel(const GemmEpilogue& e, const FinishedTile& tile, size_t panel_in_tile) {
-  const DF df;
-  const size_t column = (tile.panel + panel_in_tile) * kPanelColumns;
-  const size_t stride = tile.panels * kPanelColumns;
-  const bool scaled = column < e.scaled_columns;
-  const VF scale = hn::Set(df, e.scale);
+  const size_t first = (tile.panel + panel_in_tile) * kPanelColumns;
+  const float* scale = first < e.scaled_columns ? &e.scale : nullptr;
   size_t width = kPanelColumns;
-  float* c = e.c + tile.row * e.c_stride + column;
-  if (e.split_columns != 0) {
-    c = e.c + column / e.split_columns * e.unit_stride + tile.row * e.c_stride +
-        column % e.split_columns;
-  } else if (column + kPanelColumns > tile.n) {
-    width = tile.n - column;
-  }
-
+  if (e.split_columns == 0) width = HWY_MIN(width, tile.n - first);
+  float* c = OutputPanel(e, tile.row, first);
   for (size_t j = 0; j < width; j += kLanes) {
     const size_t lanes = HWY_MIN(kLanes, width - j);
-    const VF bias = e.bias == nullptr ? hn::Zero(df) : hn::Load(df, e.bias + column + j);
-    const float* from = tile.values + panel_in_tile * kPanelColumns + j;
-    const float* residual =
-        e.residual == nullptr ? nullptr : e.residual + tile.row * e.residual_stride + column + j;
-    float* to = c + j;
-    for (size_t r = 0; r < tile.rows; ++r, from += stride, to += e.c_stride) {
-      VF x = hn::Load(df, from);
-      if (e.bias != nullptr) x = hn::Add(x, bias);
-      if (scaled) x = hn::Mul(x, scale);
-      x = ActivateVector<kActivation>(df, x);
-      if (residual != nullptr) {
-        const float* at = residual + r * e.residual_stride;
-        x = hn::Add(x, lanes == kLanes ? hn::LoadU(df, at) : hn::LoadN(df, at, lanes));
-      }
-      if (lanes == kLanes) {
-        hn::StoreU(x, df, to);
-      } else {
-        hn::StoreN(x, df, to, lanes);
-      }
+    const float* bias = e.bias == nullptr ? nullptr : e.bias + first + j;
+    TileColumn column = {.from = tile.values + panel_in_tile * kPanelColumns + j,
+                         .from_stride = tile.panels * kPanelColumns,
+                         .residual = nullptr,
+                         .residual_stride = e.residual_stride,
+                         .to = c + j,
+                         .to_stride = e.c_stride,
+                         .rows = tile.rows};
+    if (e.residual != nullptr) {
+      column.residual = e.residual + tile.row * e.residual_stride + first + j;
+    }
+    if (bias != nullptr && scale == nullptr && column.residual == nullptr && lanes == kLanes) {
+      StoreColumn<kActivation>(column, bias);
+    } else {
+      StoreColumnOf<kActivation>(column, bias, scale, lanes);
     }
   }
 }
