@@ -49,6 +49,7 @@ Row MakeRow(const RowRecipe& recipe, uint64_t seed) {
         row.samples.seconds.push_back(recipe.seconds * noise);
         row.samples.cpu_seconds.push_back(recipe.seconds);
         row.samples.roof.push_back(recipe.roof);
+        row.samples.waited.push_back(0);
         row.samples.stolen.push_back(0);
       }
     }
@@ -136,7 +137,7 @@ TEST_CASE("rounds are divided by the roof on one machine only") {
 
 TEST_CASE("calls of one visit are one value") {
   const LoadedResult loaded = MakeResult("a", {{.workload = "query-8", .latency = true}});
-  const Samples visits = VisitSeconds(loaded.result.rows[0], false);
+  const Samples visits = VisitSeconds(loaded.result.rows[0], Timing::kQuiet);
   REQUIRE(visits.size() == 3);
   for (const std::vector<double>& process : visits) CHECK(process.size() == 12);
 }

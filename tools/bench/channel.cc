@@ -8,22 +8,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "engine/machine.h"
+#include "tools/bench/clock.h"
 #include "tools/bench/text.h"
 
 namespace pozor::tools {
 namespace {
-
-double Now() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
 
 double ReadClock(clockid_t clock) {
   timespec time{};
@@ -46,6 +41,7 @@ class ProcessChannel : public Channel {
   }
 
   double CpuSeconds() const override { return ReadClock(clock_); }
+  double WaitSeconds() const override { return tools::WaitSeconds(std::to_string(pid_)); }
 
   double PeakBytes() const override {
     std::ifstream file(Cat({"/proc/", std::to_string(pid_), "/status"}));
@@ -134,6 +130,7 @@ class InProcessChannel : public Channel {
   explicit InProcessChannel(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
   Status Ready(double seconds) { return SetReady(worker_->Ready(), seconds); }
   double CpuSeconds() const override { return ReadClock(CLOCK_PROCESS_CPUTIME_ID); }
+  double WaitSeconds() const override { return tools::WaitSeconds("self"); }
   double PeakBytes() const override { return static_cast<double>(PeakResidentBytes()); }
   void ResetPeak() const override { std::ofstream("/proc/self/clear_refs") << "5"; }
 

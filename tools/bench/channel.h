@@ -23,6 +23,9 @@ class Channel {
 
   // CPU seconds of the worker's process so far.
   virtual double CpuSeconds() const = 0;
+  // Seconds that its threads have spent ready to run, waiting for a CPU; 0 where the kernel does
+  // not tell. What other programs cost a round, to the microsecond.
+  virtual double WaitSeconds() const = 0;
   // Peak resident set since the last ResetPeak (where the kernel allows that).
   virtual double PeakBytes() const = 0;
   virtual void ResetPeak() const = 0;

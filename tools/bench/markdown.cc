@@ -119,8 +119,11 @@ std::string ToMarkdown(const BenchResult& result) {
     if (!part.empty()) text += part + "\n";
   }
   text +=
-      "texts/s, tokens/s and GFLOP/s are of the lower quartile of the rounds: a disturbed round is "
-      "slower, never faster. Tokens and operations are true ones, padding is never counted.\n";
+      "texts/s, tokens/s and GFLOP/s are of the lower quartile of the rounds, less the time that "
+      "the "
+      "engine's threads waited for a CPU which another program held; p50 to p99.9 are as they "
+      "came. "
+      "Tokens and operations are true ones, padding is never counted.\n";
   for (const std::string& warning : result.warnings)
     text += Cat({"\n**Warning**: ", warning, "\n"});
   return text;

@@ -16,12 +16,24 @@ Samples ByProcess(const RowSamples& samples, const std::vector<double>& values) 
   return groups;
 }
 
+std::vector<double> QuietSeconds(const RowSamples& samples, size_t threads) {
+  const double share = 1 / static_cast<double>(std::max<size_t>(1, threads));
+  std::vector<double> quiet;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const double least = std::min(samples.seconds[i], samples.cpu_seconds[i] * share);
+    const double waited = std::max(0.0, samples.waited[i]) * share;
+    quiet.push_back(std::max(least, samples.seconds[i] - waited));
+  }
+  return quiet;
+}
+
 void Summarise(const std::vector<ComputeRoof>& roofs, size_t cpus, Row* row) {
   const std::vector<double>& seconds = row->samples.seconds;
+  const std::vector<double> quiet = QuietSeconds(row->samples, row->key.threads);
   RowSummary& summary = row->summary;
   summary = {};
   if (seconds.empty()) return;
-  summary.seconds = Quantile(seconds, 0.25);
+  summary.seconds = Quantile(quiet, 0.25);
   summary.p50 = Median(seconds);
   summary.p90 = Quantile(seconds, 0.9);
   summary.p99 = Quantile(seconds, 0.99);
@@ -36,9 +48,11 @@ void Summarise(const std::vector<ComputeRoof>& roofs, size_t cpus, Row* row) {
       summary.roof_share = summary.gflops / roof.gflops;
     }
   }
-  double stolen = 0, time = 0;
+  double stolen = 0, time = 0, rest = 0;
   for (const double value : row->samples.stolen) stolen += std::max(0.0, value);
   for (const double value : seconds) time += value;
+  for (const double value : quiet) rest += value;
+  summary.waited_share = 1 - rest / time;
   summary.stolen_share =
       std::min(1.0, stolen / (time * static_cast<double>(std::max<size_t>(1, cpus))));
 }

@@ -51,6 +51,7 @@ struct RowSamples {
   std::vector<double> seconds;      // a round of all texts, or one call of a query row
   std::vector<double> cpu_seconds;  // of the engine's process, all its threads
   std::vector<double> roof;         // GFLOP/s a thread of the probe around this sample
+  std::vector<double> waited;       // of all its threads together, ready to run, for a CPU
   std::vector<double> stolen;       // CPU seconds that other programs took meanwhile
 
   size_t size() const { return seconds.size(); }
@@ -59,14 +60,21 @@ struct RowSamples {
 // `values` of the samples, by process.
 Samples ByProcess(const RowSamples& samples, const std::vector<double>& values);
 
+// What each sample would have taken had its threads never waited for a CPU: seconds - waited /
+// threads, never below the CPU time of a thread. With threads that share the work among them, wall
+// time is the sum of running, waiting and idling over the threads, so the rest is what the engine
+// itself is responsible for.
+std::vector<double> QuietSeconds(const RowSamples& samples, size_t threads);
+
 struct RowSummary {
-  double seconds = 0;  // lower quartile
+  double seconds = 0;  // lower quartile of the quiet seconds
   double texts_per_second = 0;
   double tokens_per_second = 0;
   double p50 = 0, p90 = 0, p99 = 0, p999 = 0;  // seconds
   double cpu_seconds_per_1000_texts = 0;
   double gflops = 0;        // true work: products of the layers and attention, no padding
   double roof_share = 0;    // of the roof of its arithmetic and threads; 0: no such roof
+  double waited_share = 0;  // of its time that the engine waited for a CPU
   double stolen_share = 0;  // of the machine's time
 };
 

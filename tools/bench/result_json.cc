@@ -86,7 +86,7 @@ void WriteStarts(const std::vector<StartRecord>& starts, JsonWriter& json) {
 void WriteSummary(const Row& row, JsonWriter& json) {
   const RowSummary& summary = row.summary;
   json.Key("summary").BeginObject();
-  json.Field("lower_quartile_seconds", summary.seconds);
+  json.Field("quiet_lower_quartile_seconds", summary.seconds);
   json.Field("texts_per_second", summary.texts_per_second);
   json.Field("tokens_per_second", summary.tokens_per_second);
   json.Field("p50_seconds", summary.p50).Field("p90_seconds", summary.p90);
@@ -95,6 +95,7 @@ void WriteSummary(const Row& row, JsonWriter& json) {
   if (row.flops > 0) json.Field("gflops", summary.gflops);
   if (summary.roof_share > 0) json.Field("roof_share", summary.roof_share);
   json.Field("peak_memory_bytes", row.peak_memory_bytes);
+  json.Field("waited_share", summary.waited_share);
   json.Field("stolen_share", summary.stolen_share);
   json.EndObject();
 }
@@ -107,6 +108,7 @@ void WriteSamples(const RowSamples& samples, JsonWriter& json) {
   json.Key("seconds").Array(samples.seconds);
   json.Key("cpu_seconds").Array(samples.cpu_seconds);
   json.Key("roof_gflops").Array(samples.roof, 6);
+  json.Key("waited_seconds").Array(samples.waited, 6);
   json.Key("stolen_seconds").Array(samples.stolen, 4);
   json.EndObject();
 }

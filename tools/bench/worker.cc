@@ -1,11 +1,7 @@
 #include "tools/bench/worker.h"
 
-#include <sys/resource.h>
-#include <time.h>
-
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -13,6 +9,7 @@
 #include "engine/machine.h"
 #include "kernels/cpu.h"
 #include "models/model_impl.h"
+#include "tools/bench/clock.h"
 #include "tools/bench/json_writer.h"
 #include "tools/bench/model_record.h"
 #include "tools/bench/text.h"
@@ -20,17 +17,6 @@
 
 namespace pozor::tools {
 namespace {
-
-double Now() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
-double CpuNow() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 std::vector<std::string_view> Split(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -152,29 +138,33 @@ Result<std::string> Worker::ReadTexts(std::string_view path, size_t stride) {
 
 Result<std::string> Worker::Round() {
   if (texts_.empty()) return InvalidArgument("round: no texts yet; send \"texts\" first");
-  const double start = Now(), cpu = CpuNow();
+  const double waited = WaitSeconds("self"), cpu = OwnCpuSeconds(), start = Now();
   POZOR_TRY(
       const EncodeStats stats,
       model_.EncodeInto(views_, vectors_.data(), vectors_.size() / texts_.size(), options_.encode));
   const double seconds = Now() - start;
   JsonWriter json;
-  json.BeginObject().Field("seconds", seconds).Field("cpu_seconds", CpuNow() - cpu);
-  json.Field("tokens", stats.tokens).EndObject();
+  json.BeginObject().Field("seconds", seconds).Field("cpu_seconds", OwnCpuSeconds() - cpu);
+  json.Field("waited_seconds", WaitSeconds("self") - waited)
+      .Field("tokens", stats.tokens)
+      .EndObject();
   return json.text();
 }
 
 Result<std::string> Worker::Latency(size_t calls, std::string_view text) {
   std::vector<float> vector(model_.Dimensions(options_.encode));
-  std::vector<double> seconds, cpu_seconds;
+  std::vector<double> seconds, cpu_seconds, waited_seconds;
   for (size_t i = 0; i < calls; ++i) {
-    const double start = Now(), cpu = CpuNow();
+    const double waited = WaitSeconds("self"), cpu = OwnCpuSeconds(), start = Now();
     const auto stats = model_.EncodeInto({&text, 1}, vector.data(), vector.size(), options_.encode);
     if (!stats.ok()) return stats.status();
     seconds.push_back(Now() - start);
-    cpu_seconds.push_back(CpuNow() - cpu);
+    cpu_seconds.push_back(OwnCpuSeconds() - cpu);
+    waited_seconds.push_back(WaitSeconds("self") - waited);
   }
   JsonWriter json;
   json.BeginObject().Key("seconds").Array(seconds).Key("cpu_seconds").Array(cpu_seconds);
+  json.Key("waited_seconds").Array(waited_seconds);
   return json.EndObject().text();
 }
 

@@ -2,8 +2,8 @@
 // is one JSON object on a line. Peers' workers speak the same protocol (bench/peers/README.md):
 //
 //   texts PATH STRIDE       read every STRIDE-th line       {"texts", "tokens", "squares",
-//   "longest"} round BATCH             encode them all                 {"seconds", "cpu_seconds"}
-//   latency N TEXT          encode one text N times         {"seconds": [N], "cpu_seconds": [N]}
+//   "longest"} round BATCH             encode them all                 {"seconds", "cpu_seconds",
+//   "waited_seconds"} latency N TEXT          encode one text N times         {"seconds": [N], ...}
 //   save PATH BATCH         encode, write raw float32 rows  {"saved"}
 //   rss                                                     {"peak_rss_mib"}
 //   quit

@@ -102,12 +102,14 @@ std::string DescribeKey(const RowKey& key) {
   return Join(parts, ", ");
 }
 
-Samples VisitSeconds(const Row& row, bool times_roof) {
+Samples VisitSeconds(const Row& row, Timing timing) {
   const RowSamples& samples = row.samples;
+  const std::vector<double> seconds =
+      timing == Timing::kWall ? samples.seconds : QuietSeconds(samples, row.key.threads);
   std::map<std::pair<double, double>, std::vector<double>> visits;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const double factor = times_roof ? samples.roof[i] : 1;
-    visits[{samples.process[i], samples.round[i]}].push_back(samples.seconds[i] * factor);
+    const double factor = timing == Timing::kQuietTimesRoof ? samples.roof[i] : 1;
+    visits[{samples.process[i], samples.round[i]}].push_back(seconds[i] * factor);
   }
   Samples values;
   double process = -1;
@@ -154,12 +156,15 @@ std::vector<RowComparison> CompareResults(const LoadedResult& base, const Loaded
   for (RowComparison& row : rows) {
     if (!row.why.empty()) continue;
     row.normalised = same_machine && HasRoof(*row.base) && HasRoof(*row.other);
-    row.plain_speed = SpeedOf(
-        BootstrapRatio(VisitSeconds(*row.base, false), VisitSeconds(*row.other, false), bootstrap));
-    row.speed = row.normalised ? SpeedOf(BootstrapRatio(VisitSeconds(*row.base, true),
-                                                        VisitSeconds(*row.other, true), bootstrap))
-                               : row.plain_speed;
-    row.verdict = Judge(row.speed, options.resolution);
+    const auto speed = [&](Timing timing) {
+      return SpeedOf(BootstrapRatio(VisitSeconds(*row.base, timing),
+                                    VisitSeconds(*row.other, timing), bootstrap));
+    };
+    row.plain_speed = speed(Timing::kWall);
+    row.speed = speed(row.normalised ? Timing::kQuietTimesRoof : Timing::kQuiet);
+    const double waited = std::max(row.base->summary.waited_share, row.other->summary.waited_share);
+    row.resolution = options.resolution * (1 + 3 * waited);
+    row.verdict = Judge(row.speed, row.resolution);
     if (row.verdict == Verdict::kNotComparable) row.why = "no usable samples";
   }
   return rows;

@@ -17,8 +17,11 @@ enum class Verdict : uint8_t { kFaster, kSlower, kNoDifference, kNotComparable }
 std::string_view VerdictName(Verdict verdict);
 
 struct CompareOptions {
-  double level = 0.95;       // of all verdicts together: each row's interval is wider (Bonferroni)
-  double resolution = 0.02;  // a smaller difference is never believed: layout and pages do that
+  double level = 0.95;  // of all verdicts together: each row's interval is wider (Bonferroni)
+  // A smaller difference is never believed: where code and pages happen to lie does that. It grows
+  // with the share w of its time that a row waited for a CPU, to (1 + 3 w) times as much: what is
+  // left after the waiting is taken off still wanders with caches that others have filled.
+  double resolution = 0.02;
   size_t draws = 4000;
   uint64_t seed = 1;
 };
@@ -29,8 +32,9 @@ struct RowComparison {
   Verdict verdict = Verdict::kNotComparable;
   std::string why;          // of "not comparable"
   bool normalised = false;  // each round divided by the roof probed around it
+  double resolution = 0;    // of this row
   Estimate speed;           // of other over base: above 1, the other is faster
-  Estimate plain_speed;     // the same from seconds alone
+  Estimate plain_speed;     // the same from wall time as it came
 };
 
 // Every row of the base, then those of the other that the base has not.
@@ -47,7 +51,8 @@ std::vector<Difference> DiffSystems(const BenchResult& base, const BenchResult& 
 bool IsSameMachine(const BenchResult& base, const BenchResult& other);
 
 // One value a visit: seconds of a round, or the lower quartile of a query's calls in it.
-Samples VisitSeconds(const Row& row, bool times_roof);
+enum class Timing : uint8_t { kWall, kQuiet, kQuietTimesRoof };
+Samples VisitSeconds(const Row& row, Timing timing);
 
 // "fixed-128, f32, auto, 2 threads"
 std::string DescribeKey(const RowKey& key);

@@ -76,6 +76,7 @@ BenchResult ReadGoogleBenchmark(const JsonValue& root) {
     samples.seconds.push_back(SecondsOf(item, "real_time"));
     samples.cpu_seconds.push_back(SecondsOf(item, "cpu_time"));
     samples.roof.push_back(0);
+    samples.waited.push_back(0);
     samples.stolen.push_back(0);
   }
   for (Row& row : result.rows) Summarise({}, 1, &row);

@@ -13,10 +13,6 @@ std::string Section(const std::string& title, const std::string& words, const st
   return Cat({"<h2>", Escape(title), "</h2>\n<p class=\"soft\">", words, "</p>\n", inside});
 }
 
-std::string Card(const std::string& inside) {
-  return Cat({"<section class=\"card\">", inside, "</section>\n"});
-}
-
 std::string Files(const std::vector<LoadedResult>& results) {
   std::vector<std::vector<std::string>> rows;
   for (const LoadedResult& loaded : results) {
@@ -28,7 +24,7 @@ std::string Files(const std::vector<LoadedResult>& results) {
                          commit.empty() ? "" : ")"}),
                     system.Get("build", "compiler"), loaded.result.model.name});
   }
-  return Card(HtmlTable({"file", "measured", "CPU", "", "Pozor", "compiler", "model"}, rows));
+  return Card("", HtmlTable({"file", "measured", "CPU", "", "Pozor", "compiler", "model"}, rows));
 }
 
 std::string Warnings(const std::vector<LoadedResult>& results) {
@@ -38,7 +34,7 @@ std::string Warnings(const std::vector<LoadedResult>& results) {
       items += Cat({"<li>", Escape(loaded.label), ": ", Escape(warning), "</li>"});
     }
   }
-  return items.empty() ? "" : Card(Cat({"<h3>Warnings</h3><ul>", items, "</ul>"}));
+  return items.empty() ? "" : Card("", Cat({"<h3>Warnings</h3><ul>", items, "</ul>"}));
 }
 
 // One column a file, one row a fact that is not the same in all of them.
@@ -62,8 +58,8 @@ std::string Differences(const std::vector<LoadedResult>& results,
       (*row)[c + 2] = difference.other;
     }
   }
-  if (rows.empty()) return Card("<p>Nothing that was recorded differs.</p>");
-  return Card(HtmlTable(head, rows));
+  if (rows.empty()) return Card("", "<p>Nothing that was recorded differs.</p>");
+  return Card("", HtmlTable(head, rows));
 }
 
 std::string RoofTable(const std::vector<LoadedResult>& results) {
@@ -79,8 +75,8 @@ std::string RoofTable(const std::vector<LoadedResult>& results) {
     }
   }
   if (rows.empty()) return "";
-  return Card(Cat(
-      {"<h3>Measured roofs</h3>", HtmlTable({"file", "roof", "threads", "rate", "unit"}, rows)}));
+  return Card("", Cat({"<h3>Measured roofs</h3>",
+                       HtmlTable({"file", "roof", "threads", "rate", "unit"}, rows)}));
 }
 
 std::string Starts(const std::vector<LoadedResult>& results) {
@@ -97,26 +93,29 @@ std::string Starts(const std::vector<LoadedResult>& results) {
     }
   }
   if (rows.empty()) return "";
-  return Card(HtmlTable({"file", "engine", "precision", "tier", "threads", "start to ready ms",
-                         "load ms", "first vector ms", "least cosine to f32"},
-                        rows));
+  return Card("", HtmlTable({"file", "engine", "precision", "tier", "threads", "start to ready ms",
+                             "load ms", "first vector ms", "least cosine to f32"},
+                            rows));
 }
 
 std::string VerdictTable(const Comparison& comparison) {
-  std::string html = Cat(
-      {"<table><thead><tr><th>row</th><th class=\"n\">speed</th><th class=\"n\">",
-       "interval</th><th class=\"n\">unnormalised</th><th>verdict</th></tr>", "</thead><tbody>\n"});
+  std::string html =
+      Cat({"<table><thead><tr><th>row</th><th class=\"n\">speed</th><th class=\"n\">",
+           "interval</th><th class=\"n\">wall clock</th><th class=\"n\">below this "
+           "none</th><th>verdict</th></tr>",
+           "</thead><tbody>\n"});
   for (const RowComparison& row : comparison.rows) {
     const RowKey& key = row.base != nullptr ? row.base->key : row.other->key;
     std::string style(VerdictName(row.verdict));
     if (style == "not comparable") style = "not-comparable";
     html += Cat({"<tr><td>", Escape(DescribeKey(key)), "</td>"});
     if (row.verdict == Verdict::kNotComparable) {
-      html += "<td class=\"n\">–</td><td class=\"n\">–</td><td class=\"n\">–</td>";
+      for (int i = 0; i < 4; ++i) html += "<td class=\"n\">–</td>";
     } else {
       html += Cat({"<td class=\"n\">", Fixed(row.speed.value, 3), "</td><td class=\"n\">",
                    Fixed(row.speed.interval.low, 3), " – ", Fixed(row.speed.interval.high, 3),
-                   "</td><td class=\"n\">", Fixed(row.plain_speed.value, 3), "</td>"});
+                   "</td><td class=\"n\">", Fixed(row.plain_speed.value, 3),
+                   "</td><td class=\"n\">", Fixed(100 * row.resolution, 1), " %</td>"});
     }
     html += Cat({"<td class=\"", style, "\">", VerdictName(row.verdict),
                  row.why.empty() ? "" : ": ", Escape(row.why), "</td></tr>\n"});
@@ -127,10 +126,10 @@ std::string VerdictTable(const Comparison& comparison) {
 std::string Verdicts(const std::vector<Comparison>& comparisons) {
   std::string html;
   for (const Comparison& comparison : comparisons) {
-    html += Card(
-        Cat({"<h3>", Escape(comparison.other->label), " against ", Escape(comparison.base->label),
-             "</h3><p>", Escape(DescribeCounts(CountVerdicts(comparison.rows))), "</p>",
-             VerdictTable(comparison)}));
+    html += Card("", Cat({"<h3>", Escape(comparison.other->label), " against ",
+                          Escape(comparison.base->label), "</h3><p>",
+                          Escape(DescribeCounts(CountVerdicts(comparison.rows))), "</p>",
+                          VerdictTable(comparison)}));
   }
   return html;
 }
@@ -154,8 +153,10 @@ std::string ToHtml(const std::vector<LoadedResult>& results,
     html += Section("Verdicts",
                     "Speed of a row over the same row of the base; above 1 is faster. The interval "
                     "is a seeded bootstrap over processes and blocks of neighbouring rounds, wide "
-                    "enough for all rows together; on one machine every round is divided by the "
-                    "roof that was probed around it.",
+                    "enough for all rows together. The time that threads waited for a CPU held by "
+                    "other programs is taken off each round, and on one machine the rest is "
+                    "divided by the roof that was probed around it; the wall clock as it came "
+                    "stands beside it.",
                     Verdicts(comparisons));
   }
   const std::string legend = Legend(series);

@@ -106,6 +106,15 @@ std::string NumbersBelow(const std::vector<std::string>& head,
   return Cat({"<details><summary>The numbers</summary>", HtmlTable(head, rows), "</details>\n"});
 }
 
+std::string Card(const std::string& title, const std::string& inside) {
+  return Cat({"<section class=\"card\">", title.empty() ? "" : "<h3>", Escape(title),
+              title.empty() ? "" : "</h3>", inside, "</section>\n"});
+}
+
+std::string InGrid(const std::string& cards) {
+  return cards.empty() ? "" : Cat({"<div class=\"grid-of-charts\">", cards, "</div>\n"});
+}
+
 bool Series::Holds(const LoadedResult& loaded, const RowKey& key) const {
   return file == &loaded && engine == key.engine && precision == key.precision &&
          tier == key.tier && batch == key.batch;

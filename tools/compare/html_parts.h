@@ -20,6 +20,11 @@ std::string HtmlTable(const std::vector<std::string>& head,
 std::string NumbersBelow(const std::vector<std::string>& head,
                          const std::vector<std::vector<std::string>>& rows);
 
+// A box with a heading (or none) around a chart or table.
+std::string Card(const std::string& title, const std::string& inside);
+// Boxes side by side where there is room.
+std::string InGrid(const std::string& cards);
+
 // What one colour stands for: a file, an engine of it, and the settings it ran with.
 struct Series {
   const LoadedResult* file = nullptr;

@@ -102,6 +102,7 @@ RowSamples ReadSamples(const JsonValue& item) {
   samples.seconds = Numbers(*columns, "seconds");
   samples.cpu_seconds = Numbers(*columns, "cpu_seconds");
   samples.roof = Numbers(*columns, "roof_gflops");
+  samples.waited = Numbers(*columns, "waited_seconds");
   samples.stolen = Numbers(*columns, "stolen_seconds");
   return samples;
 }
@@ -125,8 +126,9 @@ Result<Row> ReadRow(const JsonValue& item, const std::string& path) {
   if (summary != nullptr) row.peak_memory_bytes = NumberOf(*summary, "peak_memory_bytes");
   row.samples = ReadSamples(item);
   const size_t count = row.samples.size();
-  for (const auto* column : {&row.samples.process, &row.samples.round, &row.samples.at,
-                             &row.samples.cpu_seconds, &row.samples.roof, &row.samples.stolen}) {
+  for (const auto* column :
+       {&row.samples.process, &row.samples.round, &row.samples.at, &row.samples.cpu_seconds,
+        &row.samples.roof, &row.samples.waited, &row.samples.stolen}) {
     if (column->size() != count) {
       return Corrupt(path + ": the columns of a row's samples differ in length; measure again");
     }

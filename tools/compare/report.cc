@@ -64,10 +64,12 @@ std::string ToMarkdown(const Comparison& comparison) {
     cells.push_back({DescribeKey(key), Rate(row.base), Rate(row.other),
                      comparable ? DescribeEstimate(row.speed) : "–",
                      comparable ? Fixed(row.plain_speed.value, 3) : "–",
+                     comparable ? Fixed(100 * row.resolution, 1) + " %" : "–",
                      comparable ? std::string(VerdictName(row.verdict))
                                 : Cat({VerdictName(row.verdict), ": ", row.why})});
   }
-  text += MarkdownTable({"row", base, other, "speed (interval)", "unnormalised", "verdict"}, cells);
+  text += MarkdownTable(
+      {"row", base, other, "speed (interval)", "wall clock", "below this none", "verdict"}, cells);
   return text + "\n" + DescribeCounts(CountVerdicts(comparison.rows)) + "\n";
 }
 
