@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/formats/file.h"
+#include "models/text/sentencepiece.h"
 #include "models/text/unicode.h"
 
 namespace pozor {
@@ -126,6 +127,212 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadWordPiece(const ModelFolder& folder
   return impl;
 }
 
+// Byte-level BPE: GPT-2's words, unless the class or the special tokens are those of Qwen.
+Result<std::unique_ptr<Tokenizer::Impl>> LoadByteBpe(const ModelFolder& folder,
+                                                     const TokenizerConfig& config) {
+  POZOR_TRY(const JsonDocument vocab, folder.ReadJsonObject("vocab.json"));
+  POZOR_TRY(const std::string text, ReadText(folder, "merges.txt"));
+  POZOR_TRY(Vocabulary vocabulary, Vocabulary::FromJson(*vocab, "vocab.json"));
+  const std::vector<std::string> lines = Lines(text);
+  POZOR_TRY(const MergeList merges, SplitMerges(lines, "merges.txt"));
+  const bool qwen =
+      config.ClassName().starts_with("Qwen") || config.Token("eos_token", "").starts_with("<|im_");
+  const std::string cls = config.Token("cls_token", config.Token("bos_token", ""));
+  BpeOptions options;
+  options.byte_level = true;
+  auto impl = std::make_unique<Tokenizer::Impl>();
+  POZOR_TRY(impl->model, MakeBpe(std::move(vocabulary), merges, options, "merges.txt"));
+  impl->pre_tokenizer = MakeByteLevel(qwen, config.Flag("add_prefix_space").value_or(false));
+  if (impl->model->on_bytes()) DropByteMapping(impl->pre_tokenizer.get());
+  if (qwen || cls == "[CLS]") impl->normalizer = MakeNfc();
+  POZOR_RETURN_IF_ERROR(AddSpecials(config, impl.get()));
+  // RoBERTa's and BERT's kinds put tokens around a text, GPT-2's do not.
+  if (cls == "<s>" || cls == "[CLS]") {
+    POZOR_RETURN_IF_ERROR(
+        AddTemplate(config, cls.c_str(), cls == "<s>" ? "</s>" : "[SEP]", impl.get()));
+    for (TemplatePart& part : impl->post.pair) part.type_id = 0;
+  }
+  return impl;
+}
+
+// What the families of SentencePiece models add to the pieces of the file.
+struct Family {
+  std::vector<std::string> head;  // pieces that replace the first `dropped` of the file
+  size_t dropped = 0;
+  std::vector<std::string> tail;
+  const char* unknown = "<unk>";
+  const char* cls = nullptr;  // null: no token before the text
+  const char* sep = nullptr;
+  bool lowercase = false;  // and accents and quotes, as ALBERT does
+};
+
+// A model as the trainer leaves it, whose first pieces a family replaces by its own.
+bool HasTrainersHead(const SentencePieceModel& model) {
+  const auto& p = model.pieces;
+  return p.size() > 3 && p[0].text == "<unk>" && p[1].text == "<s>" && p[2].text == "</s>";
+}
+
+Family FamilyOf(const TokenizerConfig& config, const std::string& file,
+                const SentencePieceModel& model) {
+  const std::string name = config.ClassName();
+  Family family;
+  if (name == "CamembertTokenizer") {
+    family = {{"<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"}, 1, {"<mask>"}};
+  } else if (!model.is_bpe &&
+             (name == "XLMRobertaTokenizer" || file == "sentencepiece.bpe.model")) {
+    family = {{"<s>", "<pad>", "</s>", "<unk>"}, 3, {"<mask>"}};
+  }
+  if (!family.head.empty()) {
+    family.cls = "<s>";
+    family.sep = "</s>";
+    return family;
+  }
+  if (model.is_bpe) {
+    family.cls = "<s>";  // Llama
+    return family;
+  }
+  const bool bert = config.Token("cls_token", "") == "[CLS]";
+  if (name.starts_with("Deberta") || file == "spm.model") {
+    family.head = {"[PAD]", "[CLS]", "[SEP]", "[UNK]"};
+    family.unknown = "[UNK]";
+  } else if (name == "AlbertTokenizer" || bert) {
+    family.head = {"<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"};
+    family.lowercase = config.Flag("do_lower_case").value_or(true);
+  } else {
+    family.head = {"<pad>", "</s>", "<unk>"};  // T5
+    family.sep = "</s>";
+    for (int i = 99; i >= 0 && name == "T5Tokenizer"; --i) {
+      family.tail.push_back("<extra_id_" + std::to_string(i) + ">");
+    }
+  }
+  if (family.sep == nullptr) {
+    family.cls = "[CLS]";
+    family.sep = "[SEP]";
+  }
+  if (HasTrainersHead(model)) {
+    family.dropped = 3;
+  } else {
+    family.head.clear();  // the published models hold their own special pieces
+  }
+  return family;
+}
+
+// The merges that a BPE model of SentencePiece implies: every way to cut a piece into two pieces,
+// the best pieces first.
+MergeList FindMerges(const SentencePieceModel& model, const Vocabulary& vocabulary) {
+  struct Merge {
+    float score;
+    int32_t left, right;
+  };
+  std::vector<Merge> found;
+  for (const auto& piece : model.pieces) {
+    const size_t first = found.size();
+    for (size_t cut = 1; cut < piece.text.size(); ++cut) {
+      const int32_t left = vocabulary.Find(std::string_view(piece.text).substr(0, cut));
+      const int32_t right = vocabulary.Find(std::string_view(piece.text).substr(cut));
+      if (left >= 0 && right >= 0) found.push_back({piece.score, left, right});
+    }
+    std::sort(found.begin() + static_cast<ptrdiff_t>(first), found.end(),
+              [](const Merge& a, const Merge& b) {
+                return a.left != b.left ? a.left < b.left : a.right < b.right;
+              });
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Merge& a, const Merge& b) { return a.score > b.score; });
+  MergeList merges;
+  for (const Merge& merge : found) {
+    merges.emplace_back(vocabulary.Text(merge.left), vocabulary.Text(merge.right));
+  }
+  return merges;
+}
+
+Result<std::unique_ptr<TokenModel>> MakePieceModel(const SentencePieceModel& source,
+                                                   const Family& family, const std::string& file) {
+  std::vector<std::string> pieces = family.head;
+  UnigramOptions unigram;
+  unigram.scores.assign(pieces.size(), 0.0);
+  for (size_t i = std::min(family.dropped, source.pieces.size()); i < source.pieces.size(); ++i) {
+    pieces.push_back(source.pieces[i].text);
+    unigram.scores.push_back(source.pieces[i].score);
+  }
+  pieces.insert(pieces.end(), family.tail.begin(), family.tail.end());
+  unigram.scores.resize(pieces.size(), 0.0);
+  const auto unknown = std::find(pieces.begin(), pieces.end(), family.unknown);
+  if (source.is_bpe) {
+    Vocabulary vocabulary = Vocabulary::FromList(pieces);
+    const Vocabulary names = vocabulary;
+    const MergeList merges = FindMerges(source, names);
+    BpeOptions options;
+    options.unknown = family.unknown;
+    options.fuse_unknown = true;
+    options.byte_fallback = source.byte_fallback;
+    return MakeBpe(std::move(vocabulary), merges, options, file);
+  }
+  unigram.byte_fallback = source.byte_fallback;
+  unigram.unknown_id = unknown == pieces.end() ? source.unknown_id()
+                                               : static_cast<int32_t>(unknown - pieces.begin());
+  return MakeUnigram(pieces, std::move(unigram), file);
+}
+
+// Pieces that the file marks as found before all others.
+Status AddPieces(const SentencePieceModel& source, Tokenizer::Impl* impl) {
+  using Type = SentencePieceModel::Type;
+  for (const auto& piece : source.pieces) {
+    const bool special = piece.type == Type::kControl || piece.type == Type::kUnknown;
+    if ((!special && piece.type != Type::kUserDefined) || piece.text.empty()) continue;
+    if (impl->model->vocabulary().Find(piece.text) < 0) continue;  // a family's own came instead
+    AddedToken token;
+    token.content = piece.text;
+    token.normalized = false;
+    token.special = special;
+    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), impl->model->vocabulary()));
+  }
+  return Status();
+}
+
+// Special tokens of a family: BERT's or RoBERTa's way, or one on one side only.
+Status AddFamilyTemplate(const TokenizerConfig& config, const Family& family,
+                         Tokenizer::Impl* impl) {
+  if (family.cls != nullptr && family.sep != nullptr) {
+    return AddTemplate(config, family.cls, family.sep, impl);
+  }
+  const bool before = family.cls != nullptr;
+  const char* key = before ? "bos_token" : "eos_token";
+  POZOR_TRY(const SpecialToken token,
+            Special(*impl, config.Token(key, before ? family.cls : family.sep)));
+  const TemplatePart special{TemplatePart::Kind::kSpecial, 0, {token.id}, {token.token}};
+  const TemplatePart first, second{TemplatePart::Kind::kSecond, 0, {}, {}};
+  if (before) {
+    impl->post.single = {special, first};
+    impl->post.pair = {special, first, special, second};
+  } else {
+    impl->post.single = {first, special};
+    impl->post.pair = {first, special, second, special};
+  }
+  return Status();
+}
+
+Result<std::unique_ptr<Tokenizer::Impl>> LoadSentencePiece(const ModelFolder& folder,
+                                                           const std::string& file,
+                                                           const TokenizerConfig& config) {
+  POZOR_TRY(const std::string path, folder.Resolve(file));
+  POZOR_TRY(const std::string bytes, ReadWholeFile(path, kMaxVocabularyBytes));
+  POZOR_TRY(const SentencePieceModel source, ParseSentencePiece(bytes, file));
+  const Family family = FamilyOf(config, file, source);
+  auto impl = std::make_unique<Tokenizer::Impl>();
+  POZOR_TRY(impl->model, MakePieceModel(source, family, file));
+  POZOR_TRY(impl->normalizer,
+            MakeSentencePieceNormalizer(
+                {source.charsmap, source.remove_extra_whitespaces, family.lowercase, source.is_bpe,
+                 source.is_bpe && source.add_dummy_prefix},
+                file));
+  if (!source.is_bpe) impl->pre_tokenizer = MakeMetaspace(source.add_dummy_prefix, true);
+  POZOR_RETURN_IF_ERROR(AddPieces(source, impl.get()));
+  POZOR_RETURN_IF_ERROR(AddSpecials(config, impl.get()));
+  POZOR_RETURN_IF_ERROR(AddFamilyTemplate(config, family, impl.get()));
+  return impl;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer::Impl>> LoadLegacyTokenizer(const ModelFolder& folder,
@@ -133,7 +340,16 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadLegacyTokenizer(const ModelFolder& 
   std::unique_ptr<Tokenizer::Impl> impl;
   if (folder.Has("vocab.txt")) {
     POZOR_TRY(impl, LoadWordPiece(folder, config));
+  } else if (folder.Has("vocab.json") && folder.Has("merges.txt")) {
+    POZOR_TRY(impl, LoadByteBpe(folder, config));
   } else {
+    for (const char* file :
+         {"sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model"}) {
+      if (impl != nullptr || !folder.Has(file)) continue;
+      POZOR_TRY(impl, LoadSentencePiece(folder, file, config));
+    }
+  }
+  if (impl == nullptr) {
     return NotFound(folder.path() +
                     ": there is no tokenizer.json and no older vocabulary; "
                     "download the whole model");

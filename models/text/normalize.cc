@@ -580,6 +580,36 @@ std::unique_ptr<Normalizer> MakeBertNormalizer(const BertNormalizerOptions& opti
 
 std::unique_ptr<Normalizer> MakeLowercase() { return std::make_unique<Lowercase>(); }
 
+std::unique_ptr<Normalizer> MakeNfc() { return std::make_unique<NormalizationForm>(false, true); }
+
+MaybeNormalizer MakeSentencePieceNormalizer(const SentencePieceNormalizerOptions& options,
+                                            const std::string& where) {
+  std::vector<std::unique_ptr<Normalizer>> parts;
+  const auto replace = [&](const char* what, bool regex, const char* by) -> Status {
+    POZOR_TRY(Pattern pattern, Pattern::Compile(what, regex, where));
+    parts.push_back(std::make_unique<Replace>(std::move(pattern), by));
+    return Status();
+  };
+  if (options.lowercase) {
+    POZOR_RETURN_IF_ERROR(replace("``", false, "\""));
+    POZOR_RETURN_IF_ERROR(replace("''", false, "\""));
+    parts.push_back(std::make_unique<NormalizationForm>(true, false));
+    parts.push_back(std::make_unique<StripAccents>());
+    parts.push_back(MakeLowercase());
+  }
+  if (!options.charsmap.empty()) {
+    POZOR_TRY(CharsMap map, CharsMap::FromBytes(options.charsmap, where));
+    parts.push_back(std::make_unique<Precompiled>(std::move(map)));
+  }
+  if (options.remove_extra_spaces) {
+    parts.push_back(std::make_unique<Strip>(true, true));
+    POZOR_RETURN_IF_ERROR(replace(" {2,}", true, " "));
+  }
+  if (options.prepend) parts.push_back(std::make_unique<Prepend>("\u2581"));
+  if (options.mark_spaces) POZOR_RETURN_IF_ERROR(replace(" ", false, "\u2581"));
+  return MakeSequence(std::move(parts));
+}
+
 std::unique_ptr<Normalizer> MakeSequence(std::vector<std::unique_ptr<Normalizer>> parts) {
   if (parts.size() == 1) return std::move(parts[0]);
   return std::make_unique<Sequence>(std::move(parts));

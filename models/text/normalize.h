@@ -64,6 +64,17 @@ struct BertNormalizerOptions {
 };
 std::unique_ptr<Normalizer> MakeBertNormalizer(const BertNormalizerOptions& options);
 std::unique_ptr<Normalizer> MakeLowercase();
+std::unique_ptr<Normalizer> MakeNfc();
+// What a SentencePiece model does to a text.
+struct SentencePieceNormalizerOptions {
+  std::string charsmap;             // table of replacements, may be empty
+  bool remove_extra_spaces = true;  // at the ends and in runs
+  bool lowercase = false;           // quotes, accents and case first, as ALBERT
+  bool mark_spaces = false;         // U+2581 for spaces,
+  bool prepend = false;             // and before the text
+};
+Result<std::unique_ptr<Normalizer>> MakeSentencePieceNormalizer(
+    const SentencePieceNormalizerOptions& options, const std::string& where);
 std::unique_ptr<Normalizer> MakeSequence(std::vector<std::unique_ptr<Normalizer>> parts);
 // Whether it is a BertNormalizer, perhaps after a Lowercase.
 bool IsBertNormalizer(const Normalizer* normalizer);

@@ -145,6 +145,13 @@ Pattern Pattern::Gpt2() {
   return pattern;
 }
 
+Pattern Pattern::Gpt4(size_t digits) {
+  Pattern pattern;
+  pattern.kind_ = Kind::kGpt4;
+  pattern.digits_ = digits;
+  return pattern;
+}
+
 Result<Pattern> Pattern::Compile(std::string_view source, bool regex, const std::string& where) {
   Pattern pattern;
   if (source.empty()) {
@@ -159,12 +166,9 @@ Result<Pattern> Pattern::Compile(std::string_view source, bool regex, const std:
     return pattern;
   }
   if (source == kGpt2Source) return Gpt2();
-  for (const auto& [middle, digits] : {std::pair{R"(\p{N})", 1}, std::pair{R"(\p{N}{1,3})", 3}}) {
-    if (source == std::string(kGpt4Head) + middle + std::string(kGpt4Tail)) {
-      pattern.kind_ = Kind::kGpt4;
-      pattern.digits_ = static_cast<size_t>(digits);
-      return pattern;
-    }
+  for (const size_t digits : {size_t{1}, size_t{3}}) {
+    const std::string number = digits == 1 ? R"(\p{N})" : R"(\p{N}{1,3})";
+    if (source == std::string(kGpt4Head) + number + std::string(kGpt4Tail)) return Gpt4(digits);
   }
   auto compiled = std::make_shared<Regex>();
   int code = 0;

@@ -24,6 +24,8 @@ class Pattern {
   static Result<Pattern> Compile(std::string_view source, bool regex, const std::string& where);
   // GPT-2's words, which a ByteLevel pre-tokenizer cuts.
   static Pattern Gpt2();
+  // GPT-4's, with numbers of at most so many digits: Llama 3 has 3, Qwen 1.
+  static Pattern Gpt4(size_t digits);
 
   // The first match at or after `from`, which is 0 or `match->next` of the one before. `text` is
   // valid UTF-8.

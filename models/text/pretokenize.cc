@@ -482,6 +482,20 @@ std::unique_ptr<PreTokenizer> MakeBertPreTokenizer() {
   return std::make_unique<BertPreTokenizer>();
 }
 
+std::unique_ptr<PreTokenizer> MakeByteLevel(bool qwen, bool add_prefix_space) {
+  auto bytes = std::make_unique<ByteLevel>(add_prefix_space, !qwen);
+  if (!qwen) return bytes;
+  std::vector<std::unique_ptr<PreTokenizer>> parts;
+  parts.push_back(std::make_unique<Split>(Pattern::Gpt4(1), Behavior::kIsolated, false));
+  parts.push_back(std::move(bytes));
+  return std::make_unique<Sequence>(std::move(parts));
+}
+
+std::unique_ptr<PreTokenizer> MakeMetaspace(bool prepend, bool split) {
+  const auto scheme = prepend ? Metaspace::Scheme::kAlways : Metaspace::Scheme::kNever;
+  return std::make_unique<Metaspace>("\u2581", scheme, split);
+}
+
 bool IsBertPreTokenizer(const PreTokenizer* pre_tokenizer) {
   return dynamic_cast<const BertPreTokenizer*>(pre_tokenizer) != nullptr;
 }

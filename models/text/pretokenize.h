@@ -41,6 +41,10 @@ Result<std::unique_ptr<PreTokenizer>> ParsePreTokenizer(const JsonValue& json,
                                                         const std::string& where);
 
 std::unique_ptr<PreTokenizer> MakeBertPreTokenizer();
+// GPT-2's words, or those of GPT-4 with single digits as Qwen has them, as byte characters.
+std::unique_ptr<PreTokenizer> MakeByteLevel(bool qwen, bool add_prefix_space);
+// U+2581 for spaces and, if `prepend`, before a text; words cut before it if `split`.
+std::unique_ptr<PreTokenizer> MakeMetaspace(bool prepend, bool split);
 
 // Properties of a pipeline.
 bool IsBertPreTokenizer(const PreTokenizer* pre_tokenizer);
