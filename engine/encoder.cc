@@ -10,7 +10,7 @@ namespace pozor {
 
 // Vaswani et al. 2017, figure 1 left, and its pre-norm form (Xiong et al. 2020).
 MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& workspace,
-                                      const Sinks& sinks) const {
+                                      const Sinks& sinks, RowsRead rows) const {
   ForwardPass pass(*impl_, batch, workspace, sinks.profile);
   if (batch.tokens() == 0) return pass.hidden();
   const size_t layers = impl_->layers.size();
@@ -23,6 +23,7 @@ MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& works
     pass.Qkv(l, all);
     pass.Attend(l, all, all, 0);
     pass.EmitAttention(l, sinks);
+    if (l + 1 == layers && rows == RowsRead::kFirst) pass.KeepFirstRows();
     pass.AttentionOutput(l, all);
     pass.PostNorm(l, Sublayer::kAttention, all);
 

@@ -3,6 +3,7 @@
 #define POZOR_ENGINE_ENCODER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -37,6 +38,10 @@ struct Sinks {
   Profile* profile = nullptr;  // times of the zones inside the encoder
 };
 
+// Which rows of a text whoever pools it will read. With kFirst (CLS pooling) the last layer
+// computes the others only as far as attention needs them.
+enum class RowsRead : uint8_t { kAll, kFirst };
+
 struct EncoderOptions {
   bool huge_pages = true;
   size_t max_memory = 0;  // ceiling for the whole process in bytes; 0: none
@@ -57,10 +62,11 @@ class Encoder {
   // Tokens of one text that the position table admits; SIZE_MAX without a table.
   size_t max_tokens() const;
 
-  // The whole encoder on the calling thread. The result [tokens, hidden] lies in `workspace` and is
-  // valid until its next use. Ids, types and lengths must be in range (CheckBatch).
+  // The whole encoder on the calling thread. The result lies in `workspace` and is valid until its
+  // next use: [tokens, hidden], or [texts that have tokens, hidden] if only first rows are read.
+  // Ids, types and lengths must be in range (CheckBatch).
   MatView<const float> Forward(const RaggedBatch& batch, Workspace& workspace,
-                               const Sinks& sinks = {}) const;
+                               const Sinks& sinks = {}, RowsRead rows = RowsRead::kAll) const;
 
   // Ids below the vocabulary size, types below type_count, lengths within max_tokens().
   Status CheckBatch(const RaggedBatch& batch) const;

@@ -60,15 +60,16 @@ namespace {
 
 Status CancelledByCaller() { return Cancelled("encoding: stopped by the caller"); }
 
-Status PoolTexts(const RaggedBatch& batch, MatView<const float> hidden,
-                 std::span<const uint32_t> texts, const PoolFunction& pool, Profile* profile) {
+// Hands each text of `batch` its rows, the next ones of `rows`; the first error is returned.
+Status PoolTexts(const RaggedBatch& batch, EncodedRows& rows, std::span<const uint32_t> texts,
+                 const PoolFunction& pool, Profile* profile) {
   const ZoneTimer timer(profile, Zone::kPool);
+  Status status;
   for (size_t i = 0; i < batch.texts(); ++i) {
-    const MatView<const float> rows = {hidden.Row(static_cast<size_t>(batch.starts[i])),
-                                       batch.length(i), hidden.cols, hidden.stride};
-    POZOR_RETURN_IF_ERROR(pool(texts.empty() ? i : texts[i], rows));
+    const MatView<const float> text = rows.Next(batch.length(i));
+    if (status.ok()) status = Guarded([&] { return pool(texts.empty() ? i : texts[i], text); });
   }
-  return {};
+  return status;
 }
 
 // The threads that take part in a call: the caller has its place already, helpers ask for one.
@@ -154,16 +155,17 @@ Status Executor::EncodeMicroBatch(const RaggedBatch& batch, const MicroBatch& mi
   Lease memory(*this);
   Gather(batch, micro_batch, &memory->gathered);
   const RaggedBatch part = memory->gathered.View();
-  const MatView<const float> hidden = ForwardShared(call, part, memory->workspace);
-  return PoolTexts(part, hidden, micro_batch.texts, pool, options.profile);
+  EncodedRows rows = ForwardShared(call, part, memory->workspace);
+  return PoolTexts(part, rows, micro_batch.texts, pool, options.profile);
 }
 
 // The batch as it is, for listeners who count on its own order.
 Status Executor::EncodeWhole(const Call& call, const Sinks& sinks) {
   const Entry entry(turnstile_, call.places);
   Lease memory(*this);
-  const MatView<const float> hidden = encoder_.Forward(call.batch, memory->workspace, sinks);
-  return PoolTexts(call.batch, hidden, {}, call.pool, call.options.profile);
+  EncodedRows rows(encoder_.Forward(call.batch, memory->workspace, sinks), RowsRead::kAll,
+                   call.options.rows);
+  return PoolTexts(call.batch, rows, {}, call.pool, call.options.profile);
 }
 
 // A single micro-batch of one thread; texts of callers who wait come along as far as they fit.
@@ -171,6 +173,7 @@ Status Executor::EncodeTogether(const Call& call) {
   Request request;
   request.batch = &call.batch;
   request.pool = &call.pool;
+  request.kind = static_cast<int>(call.options.rows);
   if (!turnstile_.Enter(request, call.places)) return request.status;
   std::vector<Request*> requests = {&request};
   const size_t tokens = call.batch.tokens();
@@ -197,35 +200,31 @@ Status Executor::RunRequests(const Call& call, std::span<Request* const> request
     for (const Request* request : requests) memory->gathered.Append(*request->batch);
     all = memory->gathered.View();
   }
-  const MatView<const float> hidden = ForwardShared(call, all, memory->workspace);
-  size_t row = 0;
+  EncodedRows rows = ForwardShared(call, all, memory->workspace);
   for (Request* request : requests) {
-    const RaggedBatch& batch = *request->batch;
-    const MatView<const float> rows = {hidden.Row(row), batch.tokens(), hidden.cols, hidden.stride};
-    request->status =
-        Guarded([&] { return PoolTexts(batch, rows, {}, *request->pool, call.options.profile); });
-    row += batch.tokens();
+    request->status = PoolTexts(*request->batch, rows, {}, *request->pool, call.options.profile);
   }
   return {};
 }
 
 // By all threads if that pays and nobody else needs them, else by this one.
-MatView<const float> Executor::ForwardShared(const Call& call, const RaggedBatch& batch,
-                                             Workspace& workspace) {
+EncodedRows Executor::ForwardShared(const Call& call, const RaggedBatch& batch,
+                                    Workspace& workspace) {
+  const RowsRead read = call.options.rows;
   const bool asked = call.options.mode == EncodeMode::kLatency;
   const bool pays = call.options.mode == EncodeMode::kAuto && WorthSharing(batch.tokens()) &&
                     turnstile_.HasRoom(call.places);
   if (call.threads == 1 || !(asked || pays)) {
     Sinks sinks;
     sinks.profile = call.options.profile;
-    return encoder_.Forward(batch, workspace, sinks);
+    return EncodedRows(encoder_.Forward(batch, workspace, sinks, read), read, read);
   }
   LatencyPass pass(encoder_.impl(), batch, workspace, call.options.profile, call.threads);
   RunTeam(call.threads, [&](size_t worker) {
     const Place place(turnstile_, worker, call.places);
     if (place.inside()) pass.Work(worker, [&] { return place.ShouldLeave(); });
   });
-  return pass.hidden();
+  return EncodedRows(pass.hidden(), RowsRead::kAll, read);
 }
 
 // Throughput mode: every thread takes one micro-batch after another.
@@ -254,9 +253,9 @@ Status Executor::EncodeInTurn(const Call& call, std::span<const MicroBatch> plan
     if (call.cancelled()) return CancelledByCaller();
     Gather(call.batch, micro_batch, &memory->gathered);
     const RaggedBatch part = memory->gathered.View();
-    const MatView<const float> hidden = ForwardShared(call, part, memory->workspace);
+    EncodedRows rows = ForwardShared(call, part, memory->workspace);
     POZOR_RETURN_IF_ERROR(
-        PoolTexts(part, hidden, micro_batch.texts, call.pool, call.options.profile));
+        PoolTexts(part, rows, micro_batch.texts, call.pool, call.options.profile));
   }
   return {};
 }

@@ -27,6 +27,31 @@ struct PassMemory {
   TokenBatch gathered;
 };
 
+// What a forward pass left, to be read text by text.
+class EncodedRows {
+ public:
+  // `kept`: a row a token, or one a text that has tokens. `read`: what the texts are given of it.
+  EncodedRows(MatView<const float> rows, RowsRead kept, RowsRead read)
+      : rows_(rows), kept_(kept), read_(read) {}
+
+  // Rows of the next text, which has `length` tokens.
+  MatView<const float> Next(size_t length) {
+    const MatView<const float> text = {rows_.Row(next_), Count(read_, length), rows_.cols,
+                                       rows_.stride};
+    next_ += Count(kept_, length);
+    return text;
+  }
+
+ private:
+  static size_t Count(RowsRead rows, size_t length) {
+    return rows == RowsRead::kFirst && length > 1 ? 1 : length;
+  }
+
+  MatView<const float> rows_;
+  RowsRead kept_, read_;
+  size_t next_ = 0;
+};
+
 // The first error that any of several threads meets, and the word to stop.
 class FirstError {
  public:
@@ -73,8 +98,7 @@ class Executor {
   Status EncodeSideBySide(const Call& call, std::span<const MicroBatch> plan);
   Status EncodeInTurn(const Call& call, std::span<const MicroBatch> plan);
   Status RunRequests(const Call& call, std::span<Request* const> requests);
-  MatView<const float> ForwardShared(const Call& call, const RaggedBatch& batch,
-                                     Workspace& workspace);
+  EncodedRows ForwardShared(const Call& call, const RaggedBatch& batch, Workspace& workspace);
 
   const Encoder& encoder_;
   Turnstile turnstile_;

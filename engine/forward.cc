@@ -82,7 +82,11 @@ size_t ForwardPass::Bytes(const Encoder::Impl& model, size_t tokens, size_t long
 
 ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, Workspace& workspace,
                          Profile* profile, size_t workers)
-    : model_(model), batch_(batch), profile_(profile), shared_(workers == 1) {
+    : model_(model),
+      batch_(batch),
+      rows_(batch.tokens()),
+      profile_(profile),
+      shared_(workers == 1) {
   const EncoderSpec& spec = model.spec;
   const size_t rows = batch.tokens();
   const Layout layout(model, rows, LongestText(batch), workers);
@@ -128,7 +132,7 @@ void ForwardPass::CountPositions(int32_t* positions) const {
 
 void ForwardPass::Embed(Range rows) {
   const ZoneTimer timer(profile_, Zone::kEmbed);
-  rows = Clip(rows, tokens());
+  rows = Clip(rows, rows_);
   const EmbeddingSpec& embeddings = model_.spec.embeddings;
   const MatView<float> sum = Part(model_.projection.present() ? embedded_ : hidden_, rows);
   EmbedArgs args;
@@ -177,21 +181,35 @@ MatView<const float> ForwardPass::Input(size_t l, Sublayer sublayer) const {
 void ForwardPass::PreNorm(size_t l, Sublayer sublayer, Range rows) {
   if (model_.spec.norm_place != NormPlace::kPre) return;
   const ZoneTimer timer(profile_, Zone::kNorm);
-  rows = Clip(rows, tokens());
+  rows = Clip(rows, rows_);
   NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(normed_, rows));
 }
 
 void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
   if (model_.spec.norm_place != NormPlace::kPost) return;
   const ZoneTimer timer(profile_, Zone::kNorm);
-  rows = Clip(rows, tokens());
+  rows = Clip(rows, rows_);
   NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
 }
 
 void ForwardPass::FinalNorm(Range rows) {
   const ZoneTimer timer(profile_, Zone::kNorm);
-  rows = Clip(rows, tokens());
+  rows = Clip(rows, rows_);
   NormRows(model_.final_norm, Part(hidden_, rows), Part(hidden_, rows));
+}
+
+void ForwardPass::KeepFirstRows() {
+  size_t kept = 0;
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    if (batch_.length(text) == 0) continue;
+    const auto first = static_cast<size_t>(batch_.starts[text]);
+    if (first != kept) {
+      std::copy_n(hidden_.Row(first), hidden_.cols, hidden_.Row(kept));
+      std::copy_n(context_.Row(first), context_.cols, context_.Row(kept));
+    }
+    ++kept;
+  }
+  rows_ = kept;
 }
 
 float* ForwardPass::HeadUnit(size_t l, size_t unit) const {
@@ -200,7 +218,7 @@ float* ForwardPass::HeadUnit(size_t l, size_t unit) const {
 
 GemmArgs ForwardPass::Product(const Linear& linear, MatView<const float> x, Range rows,
                               Range panels) const {
-  rows = Clip(rows, tokens());
+  rows = Clip(rows, rows_);
   panels = Clip(panels, linear.panels());
   GemmArgs args = linear.Arguments(Part(x, rows));
   args.panel_begin = panels.begin;
@@ -238,7 +256,7 @@ AttentionArgs ForwardPass::AttentionOf(size_t l, size_t text, size_t head) const
 }
 
 void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
-  rows = Clip(rows, tokens());
+  rows = Clip(rows, rows_);
   heads = Clip(heads, model_.spec.heads);
   ZoneTimer timer(profile_, Zone::kAttention);
   for (size_t text = 0; text < batch_.texts(); ++text) {

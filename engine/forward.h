@@ -87,12 +87,15 @@ class ForwardPass {
 
   void FinalNorm(Range rows);
 
+  // From here on the pass has one row a text that has tokens: its first.
+  void KeepFirstRows();
+
   // Hands the attention rows of layer `l` to those who asked for them.
   void EmitAttention(size_t l, const Sinks& sinks);
 
-  size_t tokens() const { return batch_.tokens(); }
+  size_t rows() const { return rows_; }
   MatView<const float> hidden() const {
-    return {hidden_.data, tokens(), hidden_.cols, hidden_.stride};
+    return {hidden_.data, rows_, hidden_.cols, hidden_.stride};
   }
 
  private:
@@ -107,6 +110,7 @@ class ForwardPass {
 
   const Encoder::Impl& model_;
   RaggedBatch batch_;
+  size_t rows_;  // one a token, until KeepFirstRows
   Profile* profile_;
   bool shared_ = false;  // one worker: one set of Q, K and V, feed-forward rows over them
   const int32_t* positions_ = nullptr;  // [tokens]

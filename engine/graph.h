@@ -65,6 +65,7 @@ struct GraphOptions {
   const std::atomic<bool>* cancel = nullptr;
   Profile* profile = nullptr;
   EncodeMode mode = EncodeMode::kAuto;
+  RowsRead rows = RowsRead::kAll;  // kFirst: Pool gets the first row of each text only
 };
 
 struct GraphStats {

@@ -7,7 +7,7 @@ namespace {
 
 // With at least this many rows a worker, row blocks read the weights often enough; with fewer the
 // workers share the columns.
-constexpr size_t kRowsPerWorker = 24;
+constexpr size_t kRowsPerWorker = 16;
 
 // More pieces than workers, so that one who comes late or is held up does not hold up the rest.
 constexpr size_t kPiecesPerWorker = 2;
@@ -63,7 +63,7 @@ void LatencyPass::BuildRowBlocks(size_t blocks, size_t workers) {
   std::vector<Range> rows(blocks);
   std::vector<uint32_t> last(blocks);  // the task after which a block's rows of Q, K, V are there
   for (size_t b = 0; b < blocks; ++b) {
-    rows[b] = Piece(pass_.tokens(), 1, b, blocks);
+    rows[b] = Piece(pass_.rows(), 1, b, blocks);
     last[b] = Add({kEmbed | kNextQkv, 0, rows[b], {}}, b * workers / blocks, {});
   }
   for (size_t l = 0; l < layers; ++l) {
@@ -97,7 +97,7 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
       const Range columns = Piece(size, unit, i, count);
       if (columns.begin == columns.end) continue;
       added.push_back(
-          Add({stages, l, {0, pass_.tokens()}, columns}, i * workers / count, {&before, 1}));
+          Add({stages, l, {0, pass_.rows()}, columns}, i * workers / count, {&before, 1}));
     }
     return graph_.Join(added);
   };
@@ -105,7 +105,7 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
     const size_t panels = linear.panels();
     return stage(stages, l, panels, PanelUnit(panels, parts), parts, before);
   };
-  const Range all = {0, pass_.tokens()};
+  const Range all = {0, pass_.rows()};
   uint32_t done = Add({kEmbed, 0, all, {}}, 0, {});
   for (size_t l = 0; l < model_.layers.size(); ++l) {
     const LayerWeights& layer = model_.layers[l];

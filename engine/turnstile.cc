@@ -46,6 +46,7 @@ void Turnstile::TakeWaiting(size_t tokens, std::vector<Request*>* requests) {
   while (!waiting_.empty()) {
     Request* next = waiting_.front();
     if (next->batch == nullptr || next->batch->tokens() > tokens) break;
+    if (!requests->empty() && next->kind != requests->front()->kind) break;
     tokens -= next->batch->tokens();
     requests->push_back(next);
     waiting_.pop_front();

@@ -23,6 +23,7 @@ using PoolFunction = std::function<Status(size_t text, MatView<const float> hidd
 struct Request {
   const RaggedBatch* batch = nullptr;
   const PoolFunction* pool = nullptr;
+  int kind = 0;   // only requests of one kind travel together
   Status status;  // once done by somebody else
 
  private:
@@ -46,8 +47,8 @@ class Turnstile {
   // A helper would be let in.
   bool HasRoom(size_t limit);
 
-  // Adds to `requests` those waiting first in line that can be taken along and have no more than
-  // `tokens` tokens together. Finish() them.
+  // Adds to `requests` those waiting first in line that can be taken along with the one in it, and
+  // have no more than `tokens` tokens together. Finish() them.
   void TakeWaiting(size_t tokens, std::vector<Request*>* requests);
   void Finish(Request& request, Status status);
 
