@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "models/formats/file.h"
@@ -65,19 +66,48 @@ std::string Snapshot(const std::string& repository) {
   return revisions.size() == 1 ? JoinPath(snapshots, revisions[0]) : std::string();
 }
 
-// Repositories of the cache that the name may mean, best first.
-std::vector<std::string> Repositories(const std::string& cache, const std::string& name) {
+constexpr std::string_view kDefaultOrganisation = "sentence-transformers";
+
+// Folders under Pozor's own home: the name as it is, and without the default organisation.
+std::vector<std::string> OwnFolders(const std::string& models, const std::string& name) {
+  std::vector<std::string> paths = {JoinPath(models, name)};
   const size_t slash = name.find('/');
-  if (slash != std::string::npos) {
-    return {JoinPath(cache, "models--" + name.substr(0, slash) + "--" + name.substr(slash + 1))};
-  }
-  std::vector<std::string> paths = {JoinPath(cache, "models--sentence-transformers--" + name)};
-  for (const std::string& entry : ListFolder(cache)) {
-    if (entry.starts_with("models--") && entry.ends_with("--" + name)) {
-      paths.push_back(JoinPath(cache, entry));
-    }
+  if (slash != std::string::npos && name.substr(0, slash) == kDefaultOrganisation) {
+    paths.push_back(JoinPath(models, name.substr(slash + 1)));
   }
   return paths;
+}
+
+// Snapshot of the repository org/name; empty if the cache does not have it.
+std::string SnapshotOf(const std::string& cache, std::string_view org, const std::string& name) {
+  return Snapshot(JoinPath(cache, "models--" + std::string(org) + "--" + name));
+}
+
+// The snapshot that the name means, empty if there is none. A name without an organisation is the
+// default one's, or else that of the only organisation that has it.
+Result<std::string> FindInCache(const std::string& cache, const std::string& name) {
+  const size_t slash = name.find('/');
+  if (slash != std::string::npos) {
+    return SnapshotOf(cache, name.substr(0, slash), name.substr(slash + 1));
+  }
+  std::string found = SnapshotOf(cache, kDefaultOrganisation, name);
+  if (!found.empty()) return found;
+  const std::string head = "models--", tail = "--" + name;
+  std::string organisations;
+  for (const std::string& entry : ListFolder(cache)) {
+    if (!entry.starts_with(head) || !entry.ends_with(tail)) continue;
+    if (entry.size() <= head.size() + tail.size()) continue;
+    const std::string org = entry.substr(head.size(), entry.size() - head.size() - tail.size());
+    const std::string snapshot = SnapshotOf(cache, org, name);
+    if (snapshot.empty()) continue;
+    organisations += (organisations.empty() ? "" : ", ") + org + "/" + name;
+    if (!found.empty()) {
+      return InvalidArgument("model " + name + ": the name is not enough to tell " + organisations +
+                             " apart; give the full name");
+    }
+    found = snapshot;
+  }
+  return found;
 }
 
 bool IsName(const std::string& name) {
@@ -113,13 +143,12 @@ Result<std::string> LocateModel(const std::string& name) {
   if (IsName(name)) {
     const std::string home = PozorHome();
     const std::string own = JoinPath(home, "models");
-    for (const std::string& path :
-         {JoinPath(own, name), JoinPath(own, name.substr(name.find('/') + 1))}) {
+    for (const std::string& path : OwnFolders(own, name)) {
       if (!home.empty() && DirectoryExists(path)) return path;
     }
     const std::string cache = HubCache();
-    for (const std::string& repository : Repositories(cache, name)) {
-      const std::string snapshot = cache.empty() ? std::string() : Snapshot(repository);
+    if (!cache.empty()) {
+      POZOR_TRY(const std::string snapshot, FindInCache(cache, name));
       if (!snapshot.empty()) return snapshot;
     }
     looked = "looked for the folder " + name + ", in " + own + " and in " + cache;

@@ -105,7 +105,12 @@ Status ReadTransformer(const ModelFolder& folder, Pipeline* pipeline) {
 }
 
 Status ReadPrompts(const JsonDocument& document, const std::string& where, Pipeline* pipeline) {
-  if (const JsonValue* prompts = document->Find("prompts")) {
+  const JsonValue* prompts = document->Find("prompts");
+  if (prompts != nullptr && !prompts->is_null()) {
+    if (!prompts->is_object()) {
+      return Corrupt(where + ": prompts is " + prompts->Describe() +
+                     ", an object is needed; check the file");
+    }
     for (const JsonMember& member : prompts->members()) {
       if (!member.value.is_string() && !member.value.is_null()) {
         return Corrupt(where + ": prompt " + std::string(member.key) + " is " +

@@ -70,6 +70,7 @@ TEST_CASE("names in Pozor's own folder") {
   const std::string folder = home.Make(".cache/pozor/models/tiny");
   CHECK(LocateModel("tiny").value() == folder);
   CHECK(LocateModel("sentence-transformers/tiny").value() == folder);
+  CHECK_FALSE(LocateModel("somebody-else/tiny").ok());
   const std::string other = home.Make("elsewhere/models/org/tiny");
   ::setenv("POZOR_HOME", (home.path() + "/elsewhere").c_str(), 1);
   CHECK(LocateModel("org/tiny").value() == other);
@@ -88,6 +89,10 @@ TEST_CASE("names in the Hugging Face cache") {
   CHECK(LocateModel("small").value() == two);
   CHECK(LocateModel("org/small").value() == two);
   CHECK_FALSE(LocateModel("other/small").ok());
+  home.Make(hub + "models--other--small/snapshots/ghi");
+  const auto either = LocateModel("small");
+  REQUIRE_FALSE(either.ok());
+  CHECK(either.status().message().find("org/small, other/small") != std::string::npos);
 
   const std::string moved = home.Make("hf/hub/models--org--big/snapshots/1");
   ::setenv("HF_HOME", (home.path() + "/hf").c_str(), 1);
