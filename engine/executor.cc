@@ -58,6 +58,9 @@ struct Executor::Call {
 
 namespace {
 
+// Some 10 microseconds if nobody comes; a pass takes milliseconds.
+constexpr int kYieldsForCompany = 20;
+
 Status CancelledByCaller() { return Cancelled("encoding: stopped by the caller"); }
 
 // Hands each text of `batch` its rows, the next ones of `rows`; the first error is returned.
@@ -178,10 +181,12 @@ Status Executor::EncodeTogether(const Call& call) {
   std::vector<Request*> requests = {&request};
   const size_t tokens = call.batch.tokens();
   if (call.options.profile == nullptr && tokens < call.batch_tokens) {
-    // Callers whose texts were carried along a moment ago are awake but may not have run yet.
-    if (company_.load(std::memory_order_relaxed)) std::this_thread::yield();
+    // Callers who came along a moment ago are awake, but may not have got back here yet.
+    for (int i = 0; i < kYieldsForCompany && turnstile_.waiting() + 1 < company_; ++i) {
+      std::this_thread::yield();
+    }
     turnstile_.TakeWaiting(call.batch_tokens - tokens, &requests);
-    company_.store(requests.size() > 1, std::memory_order_relaxed);
+    company_ = requests.size();
   }
   const Status status = Guarded([&] { return RunRequests(call, requests); });
   for (Request* other : std::span(requests).subspan(1)) {

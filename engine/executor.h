@@ -102,7 +102,7 @@ class Executor {
 
   const Encoder& encoder_;
   Turnstile turnstile_;
-  std::atomic<bool> company_{false};  // the last pass carried texts of several callers
+  std::atomic<size_t> company_{1};  // callers whose texts the last pass carried
   std::mutex mutex_;
   std::vector<std::unique_ptr<PassMemory>> idle_;  // last used, first taken
 };

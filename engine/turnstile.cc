@@ -11,7 +11,7 @@ bool Turnstile::Enter(Request& request, size_t limit) {
     return true;
   }
   waiting_.push_back(&request);
-  crowded_.store(true, std::memory_order_relaxed);
+  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
   request.changed.wait(lock, [&] { return request.state != Request::State::kWaiting; });
   return request.state == Request::State::kInside;
 }
@@ -36,7 +36,7 @@ void Turnstile::Leave() {
   }
   Request* next = waiting_.front();
   waiting_.pop_front();
-  crowded_.store(!waiting_.empty(), std::memory_order_relaxed);
+  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
   next->state = Request::State::kInside;
   next->changed.notify_one();  // under the lock: the waiter cannot be gone yet
 }
@@ -51,7 +51,7 @@ void Turnstile::TakeWaiting(size_t tokens, std::vector<Request*>* requests) {
     requests->push_back(next);
     waiting_.pop_front();
   }
-  crowded_.store(!waiting_.empty(), std::memory_order_relaxed);
+  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
 }
 
 void Turnstile::Finish(Request& request, Status status) {

@@ -53,13 +53,14 @@ class Turnstile {
   void Finish(Request& request, Status status);
 
   // Somebody waits: helpers leave after the piece of work at hand.
-  bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
+  bool crowded() const { return waiting() > 0; }
+  size_t waiting() const { return waiting_count_.load(std::memory_order_relaxed); }
 
  private:
   std::mutex mutex_;
   size_t inside_ = 0;
   std::deque<Request*> waiting_;
-  std::atomic<bool> crowded_{false};
+  std::atomic<size_t> waiting_count_{0};
 };
 
 }  // namespace pozor
