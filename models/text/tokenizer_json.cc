@@ -9,7 +9,7 @@ namespace pozor {
 namespace {
 
 const JsonValue& MemberOrNull(const JsonValue& object, std::string_view key) {
-  static const JsonValue kNull;
+  static const JsonValue kNull{};
   const JsonValue* value = object.Find(key);
   return value != nullptr ? *value : kNull;
 }
