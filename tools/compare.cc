@@ -51,13 +51,20 @@ Status RunCompare(const CompareRequest& request, bool* failed) {
   if (!request.fail_if.empty()) {
     POZOR_TRY(conditions, ParseFailIf(request.fail_if));
   }
-  POZOR_TRY(const std::vector<LoadedResult> results, LoadResults(request.files));
-  if (results.empty()) return InvalidArgument("compare: no result files; give two or more");
+  POZOR_TRY(std::vector<LoadedResult> results, LoadResults(request.files));
+  if (results.empty()) return InvalidArgument("compare: no result files; give one or more");
+  CompareOptions options = request.options;
+  if (results.size() == 1) {
+    POZOR_TRY(results, SplitEngines(LoadedResult(results[0]), request.base));
+    options.paired = true;
+  } else if (!request.base.empty()) {
+    return InvalidArgument("--base: names an engine of one file; give one file");
+  }
   std::vector<Comparison> comparisons;
   for (size_t i = 1; i < results.size(); ++i) {
     comparisons.push_back({&results[0], &results[i],
                            DiffSystems(results[0].result, results[i].result),
-                           CompareResults(results[0], results[i], request.options)});
+                           CompareResults(results[0], results[i], options)});
   }
   *failed = false;
   JsonWriter json(1);

@@ -11,7 +11,8 @@
 namespace pozor::tools {
 
 struct CompareRequest {
-  std::vector<std::string> files;  // the first is the base
+  std::vector<std::string> files;  // the first is the base; one alone: its engines are compared
+  std::string base;                // engine of a file alone that the others are compared with
   CompareOptions options;
   std::string fail_if;  // empty: never
   std::string html;     // report to write; empty: none

@@ -184,6 +184,31 @@ TEST_CASE("--fail-if") {
   }
 }
 
+TEST_CASE("engines of one run") {
+  LoadedResult loaded = MakeResult("ab", {{}, {.seconds = 0.097}});
+  loaded.result.rows[0].key.engine = "before";
+  loaded.result.rows[1].key.engine = "after";
+  loaded.result.rows[1].key.batch = 32;
+  // One mood of the machine for both, far larger than their difference.
+  for (size_t i = 0; i < 36; ++i) {
+    const double mood = 1 + 0.02 * static_cast<double>(i % 7);
+    loaded.result.rows[0].samples.seconds[i] = 0.1 * mood;
+    loaded.result.rows[1].samples.seconds[i] = 0.097 * mood;
+  }
+  const auto parts = SplitEngines(loaded, "before");
+  REQUIRE(parts.ok());
+  REQUIRE(parts->size() == 2);
+  CHECK((*parts)[0].label == "before");
+  CompareOptions options;
+  options.paired = true;
+  const RowComparison row = CompareResults((*parts)[0], (*parts)[1], options)[0];
+  CHECK(row.verdict == Verdict::kFaster);
+  CHECK(row.speed.interval.high - row.speed.interval.low < 0.002);
+  CHECK_FALSE(row.normalised);
+  CHECK((*SplitEngines(loaded, "after"))[0].label == "after");
+  CHECK_FALSE(SplitEngines(loaded, "nobody").ok());
+}
+
 TEST_CASE("Google Benchmark's JSON") {
   const char* json = R"({"context": {"host_name": "h", "num_cpus": 2, "mhz_per_cpu": 2300,
       "cpu_scaling_enabled": false, "caches": [{"type": "Data", "level": 1, "size": 32768}]},

@@ -6,11 +6,13 @@
 namespace pozor::tools {
 
 int CompareVerb(std::span<char* const> arguments) {
-  VerbParser parser("compare",
-                    "Benchmark results side by side: the first file against each of the others. "
-                    "Exit code 1 if a --fail-if condition holds.",
-                    "pozor compare before.json after.json -o report.html\n"
-                    "  pozor compare before.json after.json --fail-if 'slower>5%'");
+  VerbParser parser(
+      "compare",
+      "Benchmark results side by side: the first file against each of the others; of one "
+      "file alone, its engines. "
+      "Exit code 1 if a --fail-if condition holds.",
+      "pozor compare before.json after.json -o report.html\n"
+      "  pozor compare before.json after.json --fail-if 'slower>5%'");
   CompareRequest request;
   double resolution = 100 * request.options.resolution;
   CLI::App& app = parser.app();
@@ -18,6 +20,8 @@ int CompareVerb(std::span<char* const> arguments) {
       ->required()
       ->type_name("FILE...");
   app.add_option("-o,--output", request.html, "HTML report to write")->type_name("OUT.html");
+  app.add_option("--base", request.base, "engine of one file alone to compare the others with")
+      ->type_name("ENGINE");
   app.add_option("--fail-if", request.fail_if,
                  "slower, slower>5%, faster>5%, not-comparable; several after commas")
       ->type_name("WHEN");

@@ -94,7 +94,7 @@ std::string_view VerdictName(Verdict verdict) {
 
 std::string DescribeKey(const RowKey& key) {
   std::vector<std::string> parts = {key.workload};
-  if (key.engine != "pozor" && !key.engine.empty()) parts.push_back(key.engine);
+  if (!key.engine.empty() && key.engine != "pozor") parts.push_back(key.engine);
   if (!key.precision.empty()) parts.push_back(key.precision);
   if (!key.tier.empty() && key.tier != "auto") parts.push_back(key.tier);
   parts.push_back(std::to_string(key.threads) + (key.threads == 1 ? " thread" : " threads"));
@@ -148,10 +148,12 @@ std::vector<RowComparison> CompareResults(const LoadedResult& base, const Loaded
     compared.why = NearestDifference(base.result, row.key);
     rows.push_back(std::move(compared));
   }
-  const bool same_machine = IsSameMachine(base.result, other.result);
+  // Rounds of one run stand beside each other: their roof is the same.
+  const bool same_machine = !options.paired && IsSameMachine(base.result, other.result);
   BootstrapOptions bootstrap;
   bootstrap.draws = options.draws;
   bootstrap.seed = options.seed;
+  bootstrap.paired = options.paired;
   bootstrap.level = 1 - (1 - options.level) / static_cast<double>(std::max<size_t>(1, matches));
   for (RowComparison& row : rows) {
     if (!row.why.empty()) continue;

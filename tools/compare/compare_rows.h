@@ -24,6 +24,7 @@ struct CompareOptions {
   double resolution = 0.02;
   size_t draws = 4000;
   uint64_t seed = 1;
+  bool paired = false;  // both sides are of one interleaved run
 };
 
 struct RowComparison {

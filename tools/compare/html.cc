@@ -1,5 +1,7 @@
 #include "tools/compare/html.h"
 
+#include <set>
+
 #include "tools/bench/text.h"
 #include "tools/compare/html_charts.h"
 #include "tools/compare/html_parts.h"
@@ -64,7 +66,9 @@ std::string Differences(const std::vector<LoadedResult>& results,
 
 std::string RoofTable(const std::vector<LoadedResult>& results) {
   std::vector<std::vector<std::string>> rows;
+  std::set<std::string> done;  // engines of one file share its roof
   for (const LoadedResult& loaded : results) {
+    if (!done.insert(loaded.path).second) continue;
     for (const ComputeRoof& roof : loaded.result.compute_roofs) {
       rows.push_back(
           {loaded.label, roof.name, std::to_string(roof.threads), Short(roof.gflops), "GFLOP/s"});
@@ -177,8 +181,7 @@ std::string ToHtml(const std::vector<LoadedResult>& results,
               "Ceilings measured in the same run; each dot is one matrix product of the model's "
               "shapes with hot weights. Point at a dot for its name.",
               Rooflines(results));
-  html +=
-      Section("Length and batch", "Tokens a second; darker is faster.", HeatMaps(results, series));
+  html += Section("Length and batch", "Tokens a second; darker is faster.", HeatMaps(series));
   html += Section("Start", "Medians over the starts of each engine.",
                   Starts(results) + RoofTable(results));
   return html + "</body></html>\n";

@@ -23,7 +23,7 @@ std::string LatencyDistribution(const std::vector<LoadedResult>& results,
 std::string Rooflines(const std::vector<LoadedResult>& results);
 // Tokens a second over length and batch (or threads, if one batch was measured), by file and
 // engine.
-std::string HeatMaps(const std::vector<LoadedResult>& results, const std::vector<Series>& series);
+std::string HeatMaps(const std::vector<Series>& series);
 
 }  // namespace pozor::tools
 

@@ -142,18 +142,21 @@ std::string HeatMapOf(const LoadedResult& loaded, const std::string& engine,
 
 std::string Rooflines(const std::vector<LoadedResult>& results) {
   std::string html;
-  for (const LoadedResult& loaded : results) html += RooflineOf(loaded);
+  std::set<std::string> done;  // engines of one file share its roof
+  for (const LoadedResult& loaded : results) {
+    if (done.insert(loaded.path).second) html += RooflineOf(loaded);
+  }
   return html;
 }
 
-std::string HeatMaps(const std::vector<LoadedResult>& results, const std::vector<Series>& series) {
+std::string HeatMaps(const std::vector<Series>& series) {
   std::string html;
   std::set<std::string> done;
   for (const Series& one : series) {
-    const std::string title = Cat({one.file->label, " · ", one.engine, " · ", one.precision});
+    const std::string title =
+        Cat({one.file->label, one.engine.empty() ? "" : " · ", one.engine, " · ", one.precision});
     if (done.insert(title).second) html += HeatMapOf(*one.file, one.engine, one.precision, title);
   }
-  static_cast<void>(results);
   return InGrid(html);
 }
 

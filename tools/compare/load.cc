@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "models/json.h"
 #include "tools/bench/plan.h"
@@ -206,7 +207,44 @@ void MakeLabelsDiffer(std::vector<LoadedResult>* results) {
   }
 }
 
+std::vector<std::string> EnginesOf(const BenchResult& result) {
+  std::vector<std::string> engines;
+  for (const Row& row : result.rows) {
+    if (std::find(engines.begin(), engines.end(), row.key.engine) == engines.end()) {
+      engines.push_back(row.key.engine);
+    }
+  }
+  return engines;
+}
+
+LoadedResult OnlyEngine(const LoadedResult& loaded, const std::string& engine) {
+  LoadedResult part = loaded;
+  part.label = engine;
+  std::erase_if(part.result.rows, [&](const Row& row) { return row.key.engine != engine; });
+  std::erase_if(part.result.starts, [&](const StartRecord& s) { return s.engine != engine; });
+  std::set<size_t> batches;
+  for (const Row& row : part.result.rows) batches.insert(row.key.batch);
+  for (Row& row : part.result.rows) {
+    row.key.engine.clear();
+    if (batches.size() == 1) row.key.batch = 0;
+  }
+  return part;
+}
+
 }  // namespace
+
+Result<std::vector<LoadedResult>> SplitEngines(const LoadedResult& loaded,
+                                               const std::string& base) {
+  std::vector<std::string> engines = EnginesOf(loaded.result);
+  const auto first = std::find(engines.begin(), engines.end(), base);
+  if (!base.empty() && first == engines.end()) {
+    return NotFound(Cat({base, ": no engine of ", loaded.path, "; it has ", Join(engines, ", ")}));
+  }
+  if (!base.empty()) std::rotate(engines.begin(), first, first + 1);
+  std::vector<LoadedResult> parts;
+  for (const std::string& engine : engines) parts.push_back(OnlyEngine(loaded, engine));
+  return parts;
+}
 
 Result<LoadedResult> ParseResult(std::string_view json, const std::string& path) {
   POZOR_TRY(const JsonDocument document, ParseJson(json, path));

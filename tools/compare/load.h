@@ -25,6 +25,11 @@ Result<LoadedResult> ParseResult(std::string_view json, const std::string& path)
 // Files, and the *.json of folders; labels are made different.
 Result<std::vector<LoadedResult>> LoadResults(const std::vector<std::string>& paths);
 
+// The engines of one result as results of their own, labelled by their names, `base` first (empty:
+// the first in the file): rows of one run compare with each other. Batches are the engines' own
+// matter and leave the keys, unless an engine ran with several. NotFound if `base` is no engine.
+Result<std::vector<LoadedResult>> SplitEngines(const LoadedResult& loaded, const std::string& base);
+
 }  // namespace pozor::tools
 
 #endif  // POZOR_TOOLS_COMPARE_LOAD_H_

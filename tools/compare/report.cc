@@ -10,7 +10,7 @@ namespace {
 
 std::string Rate(const Row* row) {
   if (row == nullptr || row->samples.size() == 0) return "–";
-  if (row->latency) return Short(1e3 * row->summary.p50) + " ms";
+  if (row->latency) return Short(1e3 * row->summary.seconds) + " ms";
   if (row->tokens == 0) return Short(1e3 * row->summary.seconds) + " ms";
   return Short(row->summary.tokens_per_second) + " tokens/s";
 }
