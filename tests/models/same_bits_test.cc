@@ -261,6 +261,25 @@ TEST_CASE("the caller's buffer and its stride") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("a memory ceiling is refused if it is too small, and changes no bits if it is not") {
+  LoadOptions load;
+  load.max_memory = 1 << 20;
+  const auto small = Model::Load(DataPath("bert"), load);
+  REQUIRE_FALSE(small.ok());
+  CHECK(small.status().code() == StatusCode::kResourceExhausted);
+  CHECK(small.status().message().find("MiB") != std::string::npos);
+
+  const Model model = test::LoadOrFail(DataPath("bert"));
+  const std::vector<std::string> texts = Texts(300, 5);
+  EncodeOptions options;
+  options.max_memory = 1 << 20;
+  const auto refused = model.Encode(std::span<const std::string>(texts), options);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status().code() == StatusCode::kResourceExhausted);
+  options.max_memory = size_t{4} << 30;
+  CHECK(test::SameBits(Encode(model, texts, options), Encode(model, texts)));
+}
+
 TEST_CASE("POZOR_CPU and precisions that are not there are errors") {
   ::setenv("POZOR_CPU", "pentium", 1);
   const auto model = Model::Load(DataPath("bert"));
