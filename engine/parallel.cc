@@ -111,6 +111,14 @@ void WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old) {
   value.wait(old, std::memory_order_acquire);
 }
 
+BriefLock::BriefLock(std::mutex& mutex) : mutex_(mutex) {
+  for (int look = 0; look < kLooks / 10; ++look) {
+    if (mutex_.try_lock()) return;
+    Pause();
+  }
+  mutex_.lock();
+}
+
 void RunTeam(size_t threads, const std::function<void(size_t worker)>& work) {
   if (threads <= 1) return work(0);
   // Whatever happens, nobody is inside any more when `work` ends.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 
 namespace pozor {
 
@@ -28,6 +29,18 @@ void RunInPool(size_t threads, const std::function<void()>& work);
 // Waits until `value` differs from `old`: looks again and again for some microseconds, then sleeps.
 // Whoever changes it calls value.notify_all().
 void WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old);
+
+// Locks a mutex that is only ever held for some nanoseconds: tries for a while before it sleeps.
+class BriefLock {
+ public:
+  explicit BriefLock(std::mutex& mutex);
+  ~BriefLock() { mutex_.unlock(); }
+  BriefLock(const BriefLock&) = delete;
+  BriefLock& operator=(const BriefLock&) = delete;
+
+ private:
+  std::mutex& mutex_;
+};
 
 }  // namespace pozor
 

@@ -25,8 +25,9 @@ std::vector<MicroBatch> PlanMicroBatches(const RaggedBatch& batch, size_t batch_
                                          size_t workers) {
   std::vector<uint32_t> order(batch.texts());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return batch.length(a) > batch.length(b); });
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(batch.length(b), a) < std::pair(batch.length(a), b);
+  });
   if (order.empty()) return {};
 
   // (tokens, index), fewest tokens first, then lowest index.

@@ -37,23 +37,18 @@ void TaskGraph::Start(size_t lanes) {
     Node& before = nodes_[edge.before];
     successors_[before.first_successor + before.successors++] = edge.after;
   }
-  missing_ = std::make_unique<std::atomic<uint32_t>[]>(nodes_.size());
+  missing_.resize(nodes_.size());
   ready_.resize(lanes);
   for (std::vector<uint32_t>& lane : ready_) lane.reserve(nodes_.size());  // no allocation later
-  unfinished_.store(static_cast<uint32_t>(nodes_.size()), std::memory_order_relaxed);
+  unfinished_ = static_cast<uint32_t>(nodes_.size());
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    missing_[i].store(nodes_[i].dependencies, std::memory_order_relaxed);
-    if (nodes_[i].dependencies == 0) Push(i);
+    missing_[i] = nodes_[i].dependencies;
+    if (nodes_[i].dependencies == 0) ready_[nodes_[i].lane % lanes].push_back(i);
   }
 }
 
-void TaskGraph::Push(uint32_t node) {
-  const std::lock_guard lock(mutex_);
-  ready_[nodes_[node].lane % ready_.size()].push_back(node);
-}
-
 bool TaskGraph::Pop(size_t worker, uint32_t* task) {
-  const std::lock_guard lock(mutex_);
+  const BriefLock lock(mutex_);
   for (size_t i = 0; i < ready_.size(); ++i) {
     std::vector<uint32_t>& lane = ready_[(worker + i) % ready_.size()];
     if (lane.empty()) continue;
@@ -64,23 +59,29 @@ bool TaskGraph::Pop(size_t worker, uint32_t* task) {
   return false;
 }
 
-// A join that becomes ready is completed on the spot, so this goes at most one join deep.
-void TaskGraph::Complete(uint32_t node) {
-  bool changed = false;
-  const Node& done = nodes_[node];
-  for (uint32_t s = 0; s < done.successors; ++s) {
-    const uint32_t next = successors_[done.first_successor + s];
-    if (missing_[next].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+// Counts `done` off with those that wait for it, under the lock; true if a task became ready. A
+// join that becomes ready is done on the spot.
+bool TaskGraph::Release(uint32_t done) {
+  bool ready = false;
+  for (uint32_t s = 0; s < nodes_[done].successors; ++s) {
+    const uint32_t next = successors_[nodes_[done].first_successor + s];
+    if (--missing_[next] != 0) continue;
     if (nodes_[next].is_join) {
-      Complete(next);
+      ready = Release(next) || ready;
     } else {
-      Push(next);
-      changed = true;
+      ready_[nodes_[next].lane % ready_.size()].push_back(next);
+      ready = true;
     }
   }
-  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) changed = true;
-  if (!changed) return;
-  changes_.fetch_add(1, std::memory_order_acq_rel);
+  return --unfinished_ == 0 || ready;
+}
+
+void TaskGraph::Complete(uint32_t node) {
+  {
+    const BriefLock lock(mutex_);
+    if (!Release(node)) return;
+    changes_.fetch_add(1, std::memory_order_release);
+  }
   changes_.notify_all();
 }
 

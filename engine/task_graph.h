@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -46,14 +45,14 @@ class TaskGraph {
   void Connect(uint32_t node, std::span<const uint32_t> after);
   bool Pop(size_t worker, uint32_t* task);
   void Complete(uint32_t node);
-  void Push(uint32_t node);
+  bool Release(uint32_t done);
 
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::vector<uint32_t> successors_;
-  std::unique_ptr<std::atomic<uint32_t>[]> missing_;  // [nodes] dependencies not yet done
 
-  std::mutex mutex_;                          // guards ready_
+  std::mutex mutex_;                          // guards what follows, but for the atomics
+  std::vector<uint32_t> missing_;             // [nodes] dependencies not yet done
   std::vector<std::vector<uint32_t>> ready_;  // [lanes]
   std::atomic<uint32_t> unfinished_{0};
   std::atomic<uint32_t> changes_{0};  // grows when a task becomes ready and when all are done
