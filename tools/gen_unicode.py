@@ -11,6 +11,7 @@ combining classes (as far as that library knows them), grapheme break properties
 import json
 import pathlib
 import sys
+import unicodedata
 
 BLOCK = 128
 BITS = ["bert_removed", "bert_to_space", "bert_cjk", "bert_punct", "ws_split", "rust_numeric", "regex_word",
@@ -147,6 +148,26 @@ def scripts(table):
     emit_stage("Script", of, 0)
 
 
+def pattern_classes(classes):
+    """What the reference's regular expressions count as letters, numbers and word characters beyond
+    the general categories of Unicode 14, which any regular expression library knows."""
+    def extra(name, wanted, categories):
+        points = sorted(c for c in wanted if not unicodedata.category(chr(c)).startswith(categories))
+        ends = []
+        for c in points:
+            if ends and ends[-1] == c - 1:
+                ends[-1] = c
+            else:
+                ends += [c, c]
+        emit("uint32_t", name, ends)
+    assert unicodedata.unidata_version == "14.0.0", "run this with Python 3.11"
+    print("// First and last code points of ranges, by turns.")
+    extra("kLetterExtras", set(members(classes["onig_L"])), ("L",))
+    extra("kNumberExtras", set(members(classes["onig_N"])), ("N",))
+    word = set(members(classes["regex_word"])) - {0x200C, 0x200D} | {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE}
+    extra("kWordExtras", word, ("L", "M", "Nd", "Nl", "Pc"))
+
+
 def main():
     data = json.loads(pathlib.Path(sys.argv[1]).read_text())
     extra = json.loads((pathlib.Path(__file__).parent / "unicode_extra.json").read_text())
@@ -159,6 +180,7 @@ def main():
     decompositions(data["norm"])
     compositions(data["norm"])
     scripts(extra["script"])
+    pattern_classes(data["classes"])
     print("// clang-format on")
 
 

@@ -1,21 +1,16 @@
 #include "models/text/pattern.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <array>
 #include <cstdint>
 #include <utility>
 
+#include "models/text/regex.h"
 #include "models/text/unicode.h"
 
 namespace pozor {
 namespace {
 
 using unicode::Decode;
-
-// Steps after which an expression is given up on one text: catastrophic ones need far more.
-constexpr uint32_t kMatchLimit = 10'000'000;
 
 enum class Sort { kLetter, kNumber, kSpace, kOther };
 
@@ -131,14 +126,6 @@ constexpr std::string_view kGpt4Tail = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|
 
 }  // namespace
 
-struct Pattern::Regex {
-  pcre2_code* code = nullptr;
-  Regex() = default;
-  Regex(const Regex&) = delete;
-  Regex& operator=(const Regex&) = delete;
-  ~Regex() { pcre2_code_free(code); }
-};
-
 Pattern Pattern::Gpt2() {
   Pattern pattern;
   pattern.kind_ = Kind::kGpt2;
@@ -170,23 +157,8 @@ Result<Pattern> Pattern::Compile(std::string_view source, bool regex, const std:
     const std::string number = digits == 1 ? R"(\p{N})" : R"(\p{N}{1,3})";
     if (source == std::string(kGpt4Head) + number + std::string(kGpt4Tail)) return Gpt4(digits);
   }
-  auto compiled = std::make_shared<Regex>();
-  int code = 0;
-  PCRE2_SIZE at = 0;
-  compiled->code = pcre2_compile(
-      reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(),
-      PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C, &code, &at, nullptr);
-  if (compiled->code == nullptr) {
-    PCRE2_UCHAR message[128] = {};
-    pcre2_get_error_message(code, message, sizeof(message));
-    return Unsupported(where + ".pattern: regular expression " + std::string(source.substr(0, 80)) +
-                       ": " + reinterpret_cast<const char*>(message) + " at " + std::to_string(at) +
-                       "; correct the file");
-  }
-  // Without the just-in-time compiler the same code is interpreted.
-  static_cast<void>(pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE));
+  POZOR_TRY(pattern.regex_, Regex::Compile(source, where));
   pattern.kind_ = Kind::kRegex;
-  pattern.regex_ = std::move(compiled);
   return pattern;
 }
 
@@ -218,45 +190,21 @@ bool Pattern::Find(std::string_view text, size_t from, Match* match) const {
   return false;
 }
 
-namespace {
-
-// PCRE2's buffers of one thread.
-struct MatchState {
-  pcre2_match_context* context = pcre2_match_context_create(nullptr);
-  pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
-  pcre2_jit_stack* stack = pcre2_jit_stack_create(32 << 10, 1 << 20, nullptr);
-  MatchState() {
-    pcre2_set_match_limit(context, kMatchLimit);
-    pcre2_jit_stack_assign(context, nullptr, stack);
-  }
-  MatchState(const MatchState&) = delete;
-  MatchState& operator=(const MatchState&) = delete;
-  ~MatchState() {
-    pcre2_match_data_free(data);
-    pcre2_match_context_free(context);
-    pcre2_jit_stack_free(stack);
-  }
-};
-
-}  // namespace
-
 bool Pattern::FindRegex(std::string_view text, size_t from, Match* match) const {
-  thread_local MatchState state;
   const size_t before = from == 0 ? SIZE_MAX : match->end;
   while (from <= text.size()) {
-    const int found = pcre2_match(regex_->code, reinterpret_cast<PCRE2_SPTR>(text.data()),
-                                  text.size(), from, PCRE2_NO_UTF_CHECK, state.data, state.context);
-    if (found < 0) {
-      match->failed = found != PCRE2_ERROR_NOMATCH;
+    size_t begin = 0, end = 0;
+    const Regex::Found found = regex_->Search(text, from, &begin, &end);
+    if (found != Regex::Found::kYes) {
+      match->failed = found == Regex::Found::kGaveUp;
       return false;
     }
-    const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(state.data);
-    *match = {ends[0], ends[1], ends[1]};
-    if (ends[1] > ends[0]) return true;
+    *match = {begin, end, end};
+    if (end > begin) return true;
     // An empty match counts unless it stands where the last match ended; the search goes on one
     // character later.
-    match->next = ends[1] + (ends[1] < text.size() ? unicode::SequenceLength(text[ends[1]]) : 1);
-    if (ends[1] != before) return true;
+    match->next = end + (end < text.size() ? unicode::SequenceLength(text[end]) : 1);
+    if (end != before) return true;
     from = match->next;
   }
   return false;

@@ -12,6 +12,8 @@
 
 namespace pozor {
 
+class Regex;
+
 class Pattern {
  public:
   struct Match {
@@ -36,8 +38,6 @@ class Pattern {
 
  private:
   enum class Kind { kLiteral, kSpaces, kGpt2, kGpt4, kRegex };
-  struct Regex;
-
   bool FindRegex(std::string_view text, size_t from, Match* match) const;
 
   Kind kind_ = Kind::kLiteral;
