@@ -138,16 +138,14 @@ std::vector<float> RunAll(const Head& head) {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const size_t tokens : {1,  2,  3,  5,  8,   11,  12,  13,  15,  16,  17,  20,  31,  33,  47,
-                              49, 63, 64, 65, 100, 127, 129, 200, 300, 511, 512, 513, 700, 1100}) {
+  for (const size_t tokens : {1,  2,  3,  5,  8,  11, 12, 13,  15,  16,  17,  20, 31,
+                              33, 47, 49, 63, 64, 65, 77, 100, 129, 200, 512, 513}) {
     cases.push_back({tokens, 32});
   }
   for (const size_t head_dim : {1, 3, 8, 16, 17, 24, 48, 64, 80, 96, 128}) {
-    for (const size_t tokens : {7, 40, 77}) {
-      cases.push_back({tokens, head_dim});
-    }
+    for (const size_t tokens : {7, 40}) cases.push_back({tokens, head_dim});
   }
-  for (const size_t tokens : {1, 9, 40, 70, 130, 520, 600, 1040}) {
+  for (const size_t tokens : {1, 9, 40, 70, 130}) {
     cases.push_back({tokens, 64, kNoWindow, true});
     cases.push_back({tokens, 32, kNoWindow, false, true});
     for (const size_t window : {0, 1, 5, 64, 1000}) {
@@ -155,25 +153,22 @@ std::vector<Case> Cases() {
       cases.push_back({tokens, 16, window, true, true});
     }
   }
+  cases.push_back({530, 16, kNoWindow, true, true});
+  cases.push_back({530, 16, 5});
+  cases.push_back({1030, 8, 200, false, true});
   return cases;
 }
 
-TEST_CASE("attention agrees with double precision") {
+TEST_CASE("attention agrees with double precision, and on all fused tiers bit for bit") {
   for (const Case& c : Cases()) {
     CAPTURE(Name(c));
     const Head head(c, 17 + c.tokens);
     const std::vector<double> context = head.Context(head.Weights());
-    ForEachTier([&](CpuTier) { CHECK(MaxAbsDifference(RunAll(head), context) < 3e-6); });
-  }
-}
-
-TEST_CASE("attention gives the same bits on every fused tier") {
-  for (const Case& c : Cases()) {
-    CAPTURE(Name(c));
-    const Head head(c, 170 + c.tokens);
     std::vector<float> first;
-    ForEachFusedTier([&](CpuTier) {
+    ForEachTier([&](CpuTier) {
       const std::vector<float> out = RunAll(head);
+      CHECK(MaxAbsDifference(out, context) < 3e-6);
+      if (!ActiveTierIsFused()) return;
       if (first.empty()) first = out;
       CHECK(SameBits(out, first));
     });
@@ -181,16 +176,20 @@ TEST_CASE("attention gives the same bits on every fused tier") {
 }
 
 TEST_CASE("a query's bits do not depend on how its text is cut") {
-  const Case cases[] = {{20, 32},     {65, 32},          {300, 64},
-                        {700, 32},    {700, 32, 40},     {1100, 16, 300, false, true},
-                        {600, 32, 5}, {600, 32, 5, true}};
+  const Case cases[] = {{20, 32},
+                        {65, 32},
+                        {130, 64},
+                        {530, 16},
+                        {530, 16, 5},
+                        {530, 16, 5, true},
+                        {1100, 8, 300, false, true}};
   for (const Case& c : cases) {
     CAPTURE(Name(c));
     const Head head(c, 1700 + c.tokens);
     ForEachTier([&](CpuTier) {
       const std::vector<float> whole = RunAll(head);
       for (const size_t piece : {1, 7, 16, 50, 64, 100}) {
-        if (piece == 1 && c.tokens > 100) continue;
+        if (piece < 16 && c.tokens > 100) continue;
         Buffer out(c.tokens * c.head_dim);
         for (size_t begin = 0; begin < c.tokens; begin += piece) {
           Run(head, begin, std::min(begin + piece, c.tokens), &out, c.head_dim);
@@ -216,7 +215,7 @@ TEST_CASE("only head_dim columns of the chosen rows are written") {
 }
 
 TEST_CASE("a window costs what it sees: keys outside it are not read") {
-  const size_t tokens = 2000, window = 64, first = 900, end = 1000;
+  const size_t tokens = 1200, window = 64, first = 900, end = 1000;
   Head head({tokens, 64, window}, 6);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (size_t t = 0; t < tokens; ++t) {
@@ -228,13 +227,14 @@ TEST_CASE("a window costs what it sees: keys outside it are not read") {
   ForEachTier([&](CpuTier) {
     Buffer out(tokens * 64);
     Run(head, first, end, &out, 64);
-    for (const float x : out.span()) CHECK_FALSE(std::isnan(x));
+    CHECK(
+        std::none_of(out.span().begin(), out.span().end(), [](float x) { return std::isnan(x); }));
   });
 }
 
 TEST_CASE("softmax rows agree with double precision and sum to one") {
   for (const Case& c : Cases()) {
-    if (c.tokens > 700) continue;
+    if (c.tokens > 130 && c.tokens != 530) continue;
     CAPTURE(Name(c));
     const Head head(c, 99 + c.tokens);
     const std::vector<double> expected = head.Weights();
@@ -246,6 +246,7 @@ TEST_CASE("softmax rows agree with double precision and sum to one") {
       CHECK(weights.GuardsIntact());
       CHECK(MaxAbsDifference(weights.span(), expected) < 2e-6);
       size_t unseen_weights = 0;
+      double worst_sum = 0.0;
       for (size_t i = 0; i < c.tokens; ++i) {
         double sum = 0.0;
         for (size_t j = 0; j < c.tokens; ++j) {
@@ -253,8 +254,9 @@ TEST_CASE("softmax rows agree with double precision and sum to one") {
           sum += static_cast<double>(weight);
           unseen_weights += !head.Sees(i, j) && weight != 0.0f;
         }
-        CHECK(std::abs(sum - 1.0) < 5e-6);
+        worst_sum = std::max(worst_sum, std::abs(sum - 1.0));
       }
+      CHECK(worst_sum < 5e-6);
       CHECK(unseen_weights == 0);
     });
   }
@@ -273,7 +275,7 @@ TEST_CASE("softmax rows of a cut text are those of the whole text") {
 }
 
 TEST_CASE("large scores neither overflow nor lose the winner") {
-  for (const size_t tokens : {30, 700}) {
+  for (const size_t tokens : {30, 520}) {
     const Case c{tokens, 32};
     const Head head(c, 8, 100.0f);
     const std::vector<double> context = head.Context(head.Weights());
@@ -287,17 +289,18 @@ TEST_CASE("equal scores give the mean of the values") {
     std::fill(head.q.span().begin(), head.q.span().end(), 0.0f);
     std::fill(head.v.span().begin(), head.v.span().end(), 2.5f);
     ForEachTier([&](CpuTier) {
-      for (const float x : RunAll(head)) CHECK(std::abs(x - 2.5f) < 1e-5f);
+      CHECK(MaxAbsDifference(RunAll(head), std::vector<float>(tokens * 16, 2.5f)) < 1e-5);
     });
   }
 }
 
 TEST_CASE("a NaN key reaches every query and nothing hangs") {
-  for (const size_t tokens : {9, 600}) {
+  for (const size_t tokens : {9, 520}) {
     Head head({tokens, 32}, 4);
     head.k[3 * 32 + 1] = std::numeric_limits<float>::quiet_NaN();
     ForEachTier([&](CpuTier) {
-      for (const float x : RunAll(head)) CHECK(std::isnan(x));
+      const std::vector<float> out = RunAll(head);
+      CHECK(std::all_of(out.begin(), out.end(), [](float x) { return std::isnan(x); }));
     });
   }
 }
