@@ -164,7 +164,7 @@ def pattern_classes(classes):
     print("// First and last code points of ranges, by turns.")
     extra("kLetterExtras", set(members(classes["onig_L"])), ("L",))
     extra("kNumberExtras", set(members(classes["onig_N"])), ("N",))
-    word = set(members(classes["regex_word"])) - {0x200C, 0x200D} | {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE}
+    word = set(members(classes["regex_word"])) - {0x200C, 0x200D}
     extra("kWordExtras", word, ("L", "M", "Nd", "Nl", "Pc"))
 
 

@@ -204,6 +204,8 @@ void AddedTokens::Split(bool normalized, size_t begin, size_t end, bool plain_sp
     if (token.single_word && (WordBefore(text, from) || WordAfter(text, to))) continue;
     if (token.lstrip) from = std::max(SpaceBegin(text, from), done);
     if (token.rstrip) to = SpaceEnd(text, to);
+    // The white space that another token took is no more there to be matched.
+    if (from >= to) continue;
     if (done < from) emit(done, from, -1);
     emit(from, to, id);
     done = to;

@@ -361,6 +361,9 @@ Result<std::unique_ptr<TokenModel>> ParseBpe(const JsonValue& json, bool byte_le
   POZOR_TRY(options.fuse_unknown, parse::Bool(json, "fuse_unk", false, where));
   POZOR_TRY(options.byte_fallback, parse::Bool(json, "byte_fallback", false, where));
   POZOR_TRY(options.ignore_merges, parse::Bool(json, "ignore_merges", false, where));
+  if (options.byte_fallback && !(options.prefix.empty() && options.suffix.empty())) {
+    return parse::Bad(where, "byte_fallback", "it contradicts a prefix or suffix of pieces");
+  }
   const JsonValue* vocab = json.Find("vocab");
   const JsonValue* list = json.Find("merges");
   if (vocab == nullptr) return parse::Missing(where, "vocab");

@@ -35,6 +35,8 @@ constexpr uint32_t kNoSpaces[] = {0x0,    0x8,    0xE,    0x1F,   0x21,   0x84, 
                                   0xA1,   0x167F, 0x1681, 0x1FFF, 0x200B, 0x2027,  0x202A, 0x202E,
                                   0x2030, 0x205E, 0x2060, 0x2FFF, 0x3001, 0x10FFFF};
 
+constexpr const char* kLatinWordExtras = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+
 // What may stand in a class for a letter or a property; empty if PCRE2 means the same.
 std::string ClassOf(char escape, std::string_view property) {
   if (escape == 's') return Ranges(kSpaces);
@@ -150,7 +152,7 @@ class Translator {
     at_ += whole.size();
     if (c == 'u') return CodePoint();
     if (!in_class && (c == 'b' || c == 'B')) {
-      const std::string word = "[" + ClassOf('w', "") + "]";
+      const std::string word = "[" + ClassOf('w', "") + kLatinWordExtras + "]";
       const bool edge = c == 'b';
       out_ += "(?:(?<=" + word + ")" + (edge ? "(?!" : "(?=") + word + ")|(?<!" + word + ")" +
               (edge ? "(?=" : "(?!") + word + "))";
@@ -163,7 +165,9 @@ class Translator {
     if (content.empty()) {
       out_ += whole;
     } else if (!in_class) {
-      out_ += (capital ? "[^" : "[") + content + "]";
+      // Alone, \w takes fractions and superscripts of Latin 1 as well.
+      const bool word = small == 'w';
+      out_ += (capital ? "[^" : "[") + content + (word ? kLatinWordExtras : "") + "]";
     } else if (!capital) {
       out_ += content;
     } else if (c == 'P') {
