@@ -46,7 +46,8 @@ Result<std::unique_ptr<VectorWriter>> OpenWriter(const EncodeRequest& request, O
     POZOR_TRY(options.ranges, ReadInt8Ranges(request.ranges));
     POZOR_RETURN_IF_ERROR(ExpandRanges(dimensions, request.ranges, &options.ranges));
   }
-  POZOR_TRY(std::unique_ptr<OutputFile> file, OutputFile::Create(request.output));
+  POZOR_TRY(std::unique_ptr<OutputFile> file,
+            OutputFile::Create(request.output, request.options.cancel));
   return MakeVectorWriter(std::move(file), std::move(options));
 }
 
@@ -91,10 +92,10 @@ void TellWhoReadsATerminal(const EncodeRequest& request) {
 
 }  // namespace
 
-Status RunEncode(const EncodeRequest& request) {
+Status RunEncode(EncodeRequest request) {
   POZOR_TRY(const OutputFormat format, ChooseFormat(request));
+  request.options.cancel = CancelOnSignals();
   EncodeOptions options = request.options;
-  options.cancel = CancelOnSignals();
 
   TextFilesOptions source_options;
   source_options.format = request.input_format;

@@ -34,7 +34,7 @@ struct EncodeRequest {
 };
 
 // Warnings, progress and the summary go to standard error. kInvalidArgument: the request itself.
-Status RunEncode(const EncodeRequest& request);
+Status RunEncode(EncodeRequest request);
 
 }  // namespace pozor::tools
 

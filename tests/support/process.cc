@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,10 +97,10 @@ class Conversation {
 
   void Run(ProcessResult* result) {
     const double start = Now();
-    bool signalled = options_.signal_after_seconds < 0;
-    while (output_.read >= 0 || errors_.read >= 0) {
+    bool signalled = options_.signal_when == nullptr;
+    while ((output_.read >= 0 && !options_.stall_output) || errors_.read >= 0) {
       const double elapsed = Now() - start;
-      if (!signalled && elapsed >= options_.signal_after_seconds) {
+      if (!signalled && options_.signal_when(OutputWaiting())) {
         ::kill(child_, options_.signal);
         signalled = true;
       }
@@ -113,10 +114,16 @@ class Conversation {
   }
 
  private:
+  size_t OutputWaiting() const {
+    int bytes = 0;
+    return ::ioctl(output_.read, FIONREAD, &bytes) == 0 ? static_cast<size_t>(bytes) : 0;
+  }
+
   void Step(ProcessResult* result) {
     constexpr int kMilliseconds = 10;
-    pollfd waiting[3] = {
-        {output_.read, POLLIN, 0}, {errors_.read, POLLIN, 0}, {input_.write, POLLOUT, 0}};
+    pollfd waiting[3] = {{options_.stall_output ? -1 : output_.read, POLLIN, 0},
+                         {errors_.read, POLLIN, 0},
+                         {input_.write, POLLOUT, 0}};
     if (::poll(waiting, 3, kMilliseconds) <= 0) return;
     if (waiting[0].revents != 0) Read(output_, &result->output);
     if (waiting[1].revents != 0) Read(errors_, &result->errors);

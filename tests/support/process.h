@@ -2,6 +2,7 @@
 #ifndef POZOR_TESTS_SUPPORT_PROCESS_H_
 #define POZOR_TESTS_SUPPORT_PROCESS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,11 @@ struct ProcessOptions {
   std::string input;                     // on standard input
   std::vector<std::string> environment;  // "NAME=value" in addition; "NAME=" sets it to nothing
   double timeout_seconds = 60;           // then it is killed
-  double signal_after_seconds = -1;      // sends `signal` once, if not negative
-  int signal = 0;
+  int signal = 0;  // sent once `signal_when` holds; it is told how much output waits to be read
+  std::function<bool(size_t output_waiting)> signal_when;
   bool keep_input_open = false;     // standard input does not end
   bool close_output_early = false;  // nobody reads standard output
+  bool stall_output = false;        // its pipe stays open, and full
   std::string output_file;          // standard output goes there, for example /dev/full
 };
 

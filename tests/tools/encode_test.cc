@@ -375,7 +375,7 @@ TEST_CASE("Ctrl-C and its relatives: exit code 128 + signal, the old file stays,
     options.input = Joined(MixedTexts(50));
     options.keep_input_open = true;
     options.signal = signal;
-    options.signal_after_seconds = 0.7;
+    options.signal_when = [&](size_t) { return folder.List().size() == 2; };  // it has begun
     const ProcessResult result = Pozor({"encode", kModel, "-o", folder.File("v.npy")}, options);
     CHECK(!result.timed_out);
     CHECK(result.exit_code == 128 + signal);
@@ -383,6 +383,19 @@ TEST_CASE("Ctrl-C and its relatives: exit code 128 + signal, the old file stays,
     CHECK(folder.List() == std::vector<std::string>{"v.npy"});
     CHECK(ReadFileOrEmpty(folder.File("v.npy")) == "old");
   }
+}
+
+TEST_CASE("Ctrl-C while nobody reads the other end of the pipe") {
+  const TemporaryFolder folder;
+  const std::string file = folder.Write("t.txt", Joined(MixedTexts(2000)));
+  ProcessOptions options;
+  options.stall_output = true;
+  options.signal = SIGINT;
+  constexpr size_t kNearlyFull = 60000;  // of the 64 KiB that a pipe holds
+  options.signal_when = [](size_t waiting) { return waiting >= kNearlyFull; };
+  const ProcessResult result = Pozor({"encode", kModel, file, "--quiet"}, options);
+  CHECK(!result.timed_out);
+  CHECK(result.exit_code == 130);
 }
 
 TEST_CASE("a memory ceiling too small for the weights is refused with the number needed") {

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -39,22 +41,27 @@ void RemoveTemporaryFiles() {
   if (temporary_exists.load()) ::unlink(temporary_path);
 }
 
-Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
+Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path,
+                                                       const std::atomic<bool>* cancel) {
   std::unique_ptr<OutputFile> file(new OutputFile);
   file->name_ = path;
+  file->cancel_ = cancel;
+  struct stat info = {};
   if (path == "-") {
     file->name_ = "standard output";
     file->descriptor_ = STDOUT_FILENO;
+    file->may_wait_ = ::fstat(STDOUT_FILENO, &info) == 0 && !S_ISREG(info.st_mode);
     return file;
   }
-  struct stat info = {};
   const bool exists = ::stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) return IoError(path + ": is a folder; name a file in it");
   if (!exists || S_ISREG(info.st_mode)) {
     POZOR_RETURN_IF_ERROR(file->OpenTemporary(path));
+    if (exists) ::fchmod(file->descriptor_, info.st_mode & 07777);
     return file;
   }
   file->owned_ = true;
+  file->may_wait_ = true;
   file->descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file->descriptor_ < 0 && errno == EINTR) {
     return Cancelled(path + ": opening was interrupted; run it again");
@@ -114,9 +121,23 @@ Status OutputFile::Failure(const char* doing) const {
   return IoError(name_ + ": " + doing + ": " + std::strerror(error) + what_to_do);
 }
 
+// Until a pipe has room for PIPE_BUF bytes, so that a write of no more than that returns at once.
+Status OutputFile::WaitForRoom() {
+  constexpr int kPollMilliseconds = 50;
+  while (cancel_ != nullptr) {
+    if (cancel_->load()) return Cancelled(name_ + ": writing was interrupted; run it again");
+    pollfd waiting = {descriptor_, POLLOUT, 0};
+    const int ready = ::poll(&waiting, 1, kPollMilliseconds);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) break;  // write() reports what is wrong
+  }
+  return Status();
+}
+
 Status OutputFile::WriteAll(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (may_wait_) POZOR_RETURN_IF_ERROR(WaitForRoom());
+    const size_t most = may_wait_ ? size_t{PIPE_BUF} : bytes.size();
+    const ssize_t count = ::write(descriptor_, bytes.data(), std::min(bytes.size(), most));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Failure("cannot be written");
     bytes.remove_prefix(static_cast<size_t>(count));

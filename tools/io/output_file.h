@@ -3,6 +3,7 @@
 #ifndef POZOR_TOOLS_IO_OUTPUT_FILE_H_
 #define POZOR_TOOLS_IO_OUTPUT_FILE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,8 +16,9 @@ namespace pozor::tools {
 
 class OutputFile {
  public:
-  // "-" is standard output.
-  static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
+  // "-" is standard output. `cancel`, if not null, ends a wait for a pipe that nobody reads.
+  static Result<std::unique_ptr<OutputFile>> Create(const std::string& path,
+                                                    const std::atomic<bool>* cancel = nullptr);
 
   // A nameless temporary file, for what must be known before it can be written straight.
   static Result<std::unique_ptr<OutputFile>> CreateSpool();
@@ -46,6 +48,7 @@ class OutputFile {
   OutputFile() = default;
   Status OpenTemporary(const std::string& path);
   Status WriteAll(std::string_view bytes);
+  Status WaitForRoom();
   Status Failure(const char* doing) const;
 
   std::string name_;
@@ -53,6 +56,8 @@ class OutputFile {
   std::string temporary_;  // regular files: where it stands until then
   bool spool_ = false;
   bool owned_ = false;
+  bool may_wait_ = false;  // a pipe, a socket or a terminal
+  const std::atomic<bool>* cancel_ = nullptr;
   int descriptor_ = -1;
   std::string buffer_;
 };
