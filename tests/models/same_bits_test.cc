@@ -218,7 +218,8 @@ TEST_CASE("streams give the same rows, report progress, and stop on errors and o
   REQUIRE_FALSE(cancelled.ok());
   CHECK(cancelled.status().code() == StatusCode::kCancelled);
 
-  Texts2Rows nothing({});
+  const std::vector<std::string> none;
+  Texts2Rows nothing(none);
   const auto empty = model.EncodeStream(nothing, nothing);
   REQUIRE(empty.ok());
   CHECK(empty->texts == 0);
