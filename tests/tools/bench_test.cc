@@ -224,9 +224,11 @@ TEST_CASE("a whole run") {
   options.peers.push_back({"peer", "f32", 4,
                            "/bin/sh -c 'echo \"{\\\"ready\\\": true}\"; while read line; do echo "
                            "\"{\\\"seconds\\\": 0.5, \\\"saved\\\": 0}\"; done'"});
+  options.peers.push_back({"dead", "f32", 4, "/bin/sh -c 'exit 1'"});
   const auto result = RunBench(options);
   REQUIRE(result.ok());
-  REQUIRE(result->rows.size() == 4);
+  REQUIRE(result->rows.size() == 4);  // the dead one is left out, and said so
+  CHECK(result->warnings[0].find("left out: dead") == 0);
   for (const Row& row : result->rows) {
     CAPTURE(row.key.engine);
     CAPTURE(row.key.workload);
@@ -238,7 +240,7 @@ TEST_CASE("a whole run") {
     for (const double roof : row.samples.roof) CHECK(roof > 0);
   }
   CHECK(result->rows[0].summary.roof_share > 0);
-  CHECK(result->starts.size() == 2);
+  CHECK(result->starts.size() == 3);
   CHECK(result->starts[0].min_cosine == doctest::Approx(1));
   CHECK_FALSE(result->compute_roofs.empty());
   CHECK(ToMarkdown(*result).find("query-8") != std::string::npos);

@@ -44,43 +44,67 @@ Result<std::unique_ptr<Channel>> Run::Start(size_t index) {
   return StartProcess(process);
 }
 
+// An engine that cannot start, or that ends in the middle, leaves the run; the others go on.
+void Run::Drop(size_t engine, const Status& why) {
+  if (!dropped_.insert(engine).second) return;
+  const EnginePlan& plan = engines_[engine];
+  result_.warnings.push_back(
+      Cat({"left out: ", plan.name, ", ", plan.precision, ", ", plan.tier, ", ",
+           std::to_string(plan.threads), " threads: ", why.message()}));
+  if (first_error_.ok()) first_error_ = why;
+}
+
+Result<std::unique_ptr<Channel>> Run::StartRecorded(size_t engine, bool first_process) {
+  StartRecord& record = result_.starts[engine];
+  POZOR_TRY(std::unique_ptr<Channel> channel, Start(engine));
+  record.ready_seconds.push_back(channel->ready_seconds());
+  const JsonValue& ready = channel->ready().root();
+  record.load_seconds.push_back(NumberOf(ready, "load_seconds"));
+  record.first_vector_seconds.push_back(NumberOf(ready, "first_vector_seconds"));
+  if (!first_process) return channel;
+  record.version = TextOf(ready, "version");
+  if (!engines_[engine].is_pozor) return channel;
+  POZOR_TRY(const JsonDocument info, channel->Ask("info"));
+  record.tier = TextOf(*info, "tier");
+  record.version = TextOf(*info, "version");
+  const JsonValue* kernels = info->Find("kernels");
+  for (size_t i = 0; kernels != nullptr && i < kernels->items().size(); ++i) {
+    record.kernels.emplace_back(kernels->items()[i].as_string());
+  }
+  return channel;
+}
+
 Status Run::RunGroup(size_t process, size_t first, size_t last) {
-  std::vector<std::unique_ptr<Channel>> alive;
+  std::vector<std::unique_ptr<Channel>> alive(last - first);
   for (size_t e = first; e < last; ++e) {
-    StartRecord& record = result_.starts[e];
-    POZOR_TRY(std::unique_ptr<Channel> channel, Start(e));
-    record.ready_seconds.push_back(channel->ready_seconds());
-    const JsonValue& ready = channel->ready().root();
-    record.load_seconds.push_back(NumberOf(ready, "load_seconds"));
-    record.first_vector_seconds.push_back(NumberOf(ready, "first_vector_seconds"));
-    if (process == 0) {
-      record.version = TextOf(ready, "version");
-      if (engines_[e].is_pozor) {
-        POZOR_TRY(const JsonDocument info, channel->Ask("info"));
-        record.tier = TextOf(*info, "tier");
-        record.version = TextOf(*info, "version");
-        const JsonValue* kernels = info->Find("kernels");
-        for (size_t i = 0; kernels != nullptr && i < kernels->items().size(); ++i) {
-          record.kernels.emplace_back(kernels->items()[i].as_string());
-        }
-      }
-    }
-    alive.push_back(std::move(channel));
+    if (dropped_.count(e) != 0) continue;
+    Result<std::unique_ptr<Channel>> channel = StartRecorded(e, process == 0);
+    if (channel.ok())
+      alive[e - first] = std::move(*channel);
+    else
+      Drop(e, channel.status());
   }
   if (process == 0) MakeRows(first, last);
   std::vector<RowPlan*> mine;
   for (RowPlan& plan : rows_) {
     if (plan.engine >= first && plan.engine < last) mine.push_back(&plan);
   }
-  for (RowPlan* plan : mine) {
-    POZOR_RETURN_IF_ERROR(WarmUp(*plan, *alive[plan->engine - first], process));
-  }
+  const auto visit_all = [&](auto&& visit) {
+    for (RowPlan* plan : mine) {
+      std::unique_ptr<Channel>& channel = alive[plan->engine - first];
+      if (channel == nullptr) continue;
+      const Status done = visit(*plan, *channel);
+      if (done.ok()) continue;
+      channel.reset();
+      Drop(plan->engine, done);
+    }
+  };
+  visit_all([&](RowPlan& plan, Channel& channel) { return WarmUp(plan, channel, process); });
   for (size_t round = 0; round < options_.rounds; ++round) {
     Note(Cat({"process ", std::to_string(process + 1), "/", std::to_string(options_.processes),
               ", round ", std::to_string(round + 1), "/", std::to_string(options_.rounds)}));
-    for (RowPlan* plan : mine) {
-      POZOR_RETURN_IF_ERROR(Visit(*plan, *alive[plan->engine - first], process, round));
-    }
+    visit_all(
+        [&](RowPlan& plan, Channel& channel) { return Visit(plan, channel, process, round); });
     std::reverse(mine.begin(), mine.end());  // no row always follows the same one
   }
   return process == 0 ? CompareVectors(alive, first) : Status();
@@ -119,9 +143,11 @@ Result<BenchResult> Run::Go() {
   }
   const size_t cpus = std::max(1u, std::thread::hardware_concurrency());
   for (RowPlan& plan : rows_) {
+    if (plan.row.samples.size() == 0) continue;
     Summarise(result_.compute_roofs, cpus, &plan.row);
     result_.rows.push_back(std::move(plan.row));
   }
+  if (result_.rows.empty()) return first_error_;
   Warn();
   return std::move(result_);
 }

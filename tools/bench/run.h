@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class Run {
   void MeasureRoofs();
 
   Result<std::unique_ptr<Channel>> Start(size_t engine);
+  Result<std::unique_ptr<Channel>> StartRecorded(size_t engine, bool first_process);
+  void Drop(size_t engine, const Status& why);
   Status RunProcess(size_t process);
   Status RunGroup(size_t process, size_t first, size_t last);
   Status WarmUp(RowPlan& plan, Channel& channel, size_t process);
@@ -71,6 +74,8 @@ class Run {
   ScratchFolder folder_;
   BenchResult result_;
   std::vector<float> reference_;
+  std::set<size_t> dropped_;
+  Status first_error_;
   double start_ = 0;
   size_t probed_threads_ = 0;
   double probe_ = 0;

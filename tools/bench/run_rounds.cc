@@ -119,6 +119,7 @@ Status Run::Visit(RowPlan& plan, Channel& channel, size_t process, size_t round)
 // wrong engine must be seen.
 Status Run::CompareVectors(std::vector<std::unique_ptr<Channel>>& alive, size_t first) {
   for (size_t i = 0; i < alive.size(); ++i) {
+    if (alive[i] == nullptr) continue;
     for (const RowPlan& plan : rows_) {
       if (plan.engine != first + i || plan.row.latency) continue;
       if (plan.row.key.workload != rows_[0].row.key.workload && !rows_[0].row.latency) continue;

@@ -160,7 +160,8 @@ std::string ToHtml(const std::vector<LoadedResult>& results,
                     "enough for all rows together. The time that threads waited for a CPU held by "
                     "other programs is taken off each round, and on one machine the rest is "
                     "divided by the roof that was probed around it; the wall clock as it came "
-                    "stands beside it.",
+                    "stands beside it. A difference below the resolution counts as none; it is "
+                    "coarser for a disturbed row.",
                     Verdicts(comparisons));
   }
   const std::string legend = Legend(series);

@@ -69,7 +69,7 @@ std::string ToMarkdown(const Comparison& comparison) {
                                 : Cat({VerdictName(row.verdict), ": ", row.why})});
   }
   text += MarkdownTable(
-      {"row", base, other, "speed (interval)", "wall clock", "below this none", "verdict"}, cells);
+      {"row", base, other, "speed (interval)", "wall clock", "resolution", "verdict"}, cells);
   return text + "\n" + DescribeCounts(CountVerdicts(comparison.rows)) + "\n";
 }
 
