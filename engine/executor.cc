@@ -285,10 +285,32 @@ Status Executor::Encode(const RaggedBatch& batch, const GraphOptions& options,
   return {};
 }
 
-Status Executor::Dispatch(const Call& call, const Sinks& sinks, std::vector<MicroBatch>* plan) {
+// Lowers the number of threads until the passes of all of them fit under the ceiling.
+Status Executor::FitThreads(std::span<const MicroBatch> plan, Call* call) {
+  const size_t ceiling = call->options.max_memory;
+  if (ceiling == 0) return {};
+  size_t tokens = 0, longest = 0;
+  for (const MicroBatch& micro_batch : plan) {
+    tokens = std::max(tokens, micro_batch.tokens);
+    longest = std::max(longest, micro_batch.longest);
+  }
+  const size_t resident = ResidentBytesWith(encoder_.mapped_bytes());
+  const size_t others = resident - std::min(resident, IdleBytes());
+  const auto needed = [&](size_t threads) {
+    const size_t one = encoder_.WorkspaceBytes(tokens, longest);
+    return others +
+           std::max(threads * one, LatencyPass::Bytes(encoder_.impl(), tokens, longest, threads));
+  };
+  while (call->threads > 1 && needed(call->threads) > ceiling) --call->threads;
+  return CheckCeiling("the model and " + std::to_string(tokens) + " tokens at once", ceiling,
+                      needed(call->threads));
+}
+
+Status Executor::Dispatch(Call call, const Sinks& sinks, std::vector<MicroBatch>* plan) {
   if (call.batch.texts() == 0) return {};
-  if (sinks.hidden_states || sinks.attention) return EncodeWhole(call, sinks);
   *plan = PlanMicroBatches(call.batch, call.batch_tokens, call.threads);
+  POZOR_RETURN_IF_ERROR(FitThreads(*plan, &call));
+  if (sinks.hidden_states || sinks.attention) return EncodeWhole(call, sinks);
   if (plan->size() == 1) return EncodeTogether(call);
   size_t largest = 0;
   for (const MicroBatch& micro_batch : *plan) largest = std::max(largest, micro_batch.tokens);

@@ -93,7 +93,8 @@ class Executor {
   struct Call;
 
   Status EncodeWhole(const Call& call, const Sinks& sinks);
-  Status Dispatch(const Call& call, const Sinks& sinks, std::vector<MicroBatch>* plan);
+  Status Dispatch(Call call, const Sinks& sinks, std::vector<MicroBatch>* plan);
+  Status FitThreads(std::span<const MicroBatch> plan, Call* call);
   Status EncodeTogether(const Call& call);
   Status EncodeSideBySide(const Call& call, std::span<const MicroBatch> plan);
   Status EncodeInTurn(const Call& call, std::span<const MicroBatch> plan);

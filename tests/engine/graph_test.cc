@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/machine.h"
 #include "engine/profile.h"
+#include "engine/turnstile.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/support/compare.h"
 
@@ -279,6 +281,22 @@ TEST_CASE("a ceiling too low for one text is refused with the number needed") {
   CHECK(status.code() == StatusCode::kResourceExhausted);
   CHECK(status.message().find("memory ceiling of 1 MiB") != std::string::npos);
   CHECK(client.windows_read == 0);
+}
+
+TEST_CASE("EncodeTokens keeps to a ceiling, or refuses with the number needed") {
+  Input input(300);
+  GraphOptions options;
+  options.threads = 4;
+  options.max_memory = 1 << 20;
+  const PoolFunction pool = [](size_t, MatView<const float>) { return Status(); };
+  const Status status = EncodeTokens(*input.encoder, input.batch.View(), options, pool);
+  CHECK(status.code() == StatusCode::kResourceExhausted);
+  CHECK(status.message().find("need ") != std::string::npos);
+
+  options.max_memory = ResidentBytesWith(0) + (size_t{64} << 20);
+  GraphStats stats;
+  REQUIRE(EncodeTokens(*input.encoder, input.batch.View(), options, pool, {}, &stats).ok());
+  CHECK(stats.texts == 300);
 }
 
 TEST_CASE("a profile adds up the zones of the run") {
