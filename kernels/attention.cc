@@ -17,8 +17,8 @@
 #include "kernels/softmax-inl.h"
 
 // 4 x 128-bit NEON has the flops of 2 x 256-bit SVE, and scalable vectors cannot live in arrays:
-// SVE machines use the NEON code.
-#if !HWY_TARGET_IS_SVE
+// every Arm machine uses the NEON code of the baseline.
+#if HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
 
 HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
@@ -238,7 +238,7 @@ void AttentionRows(const AttentionArgs& args, float* scratch, float* weights, si
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // !HWY_TARGET_IS_SVE
+#endif  // HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
 
 #if HWY_ONCE
 namespace pozor {
