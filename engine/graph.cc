@@ -133,7 +133,9 @@ void MainPath::Read(ReadNode::output_ports_type& ports) {
   auto window = std::make_shared<WindowInFlow>();
   const bool read = Do([&]() -> Status {
     const ZoneTimer timer(options_.profile, Zone::kRead);
-    POZOR_TRY(const bool more, client_.Read(window->window, budget_.window_bytes));
+    // The first windows are small, so that encoding starts soon.
+    const size_t bytes = budget_.window_bytes >> (next_window_ < 3 ? 3 - next_window_ : 0);
+    POZOR_TRY(const bool more, client_.Read(window->window, bytes));
     ended_ = !more;
     return {};
   });
