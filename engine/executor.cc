@@ -22,12 +22,13 @@ class Executor::Lease {
   explicit Lease(Executor& executor) : executor_(executor) {
     const std::lock_guard lock(executor_.mutex_);
     if (executor_.idle_.empty()) {
+      executor_.idle_.reserve(executor_.memories_ + 1);  // so that giving back cannot fail
       memory_ = std::make_unique<PassMemory>();
+      ++executor_.memories_;
     } else {
       memory_ = std::move(executor_.idle_.back());
       executor_.idle_.pop_back();
     }
-    executor_.idle_.reserve(executor_.idle_.size() + 1);
   }
   ~Lease() {
     const std::lock_guard lock(executor_.mutex_);
@@ -112,6 +113,24 @@ class Entry {
   Request request_;
 };
 
+// The caller inside and those whose texts it carries. However it ends, they hear of it.
+struct Company {
+  Company(Turnstile& turnstile, std::vector<Request*> own)
+      : turnstile(turnstile), requests(std::move(own)) {}
+  ~Company() {
+    for (Request* other : std::span(requests).subspan(1)) {
+      turnstile.Finish(*other, status.ok() ? other->status : status);
+    }
+    turnstile.Leave();
+  }
+  Company(const Company&) = delete;
+  Company& operator=(const Company&) = delete;
+
+  Turnstile& turnstile;
+  std::vector<Request*> requests;
+  Status status = ResourceExhausted("out of memory");  // if an exception comes first
+};
+
 }  // namespace
 
 Status Guarded(const std::function<Status()>& work) {
@@ -171,29 +190,26 @@ Status Executor::EncodeWhole(const Call& call, const Sinks& sinks) {
   return PoolTexts(call.batch, rows, {}, call.pool, call.options.profile);
 }
 
-// A single micro-batch of one thread; texts of callers who wait come along as far as they fit.
+// A single micro-batch; texts of callers who wait come along as far as they fit.
 Status Executor::EncodeTogether(const Call& call) {
   Request request;
   request.batch = &call.batch;
   request.pool = &call.pool;
   request.kind = static_cast<int>(call.options.rows);
+  std::vector<Request*> own = {&request};
   if (!turnstile_.Enter(request, call.places)) return request.status;
-  std::vector<Request*> requests = {&request};
+  Company company(turnstile_, std::move(own));
   const size_t tokens = call.batch.tokens();
   if (call.options.profile == nullptr && tokens < call.batch_tokens) {
     // Callers who came along a moment ago are awake, but may not have got back here yet.
     for (int i = 0; i < kYieldsForCompany && turnstile_.waiting() + 1 < company_; ++i) {
       std::this_thread::yield();
     }
-    turnstile_.TakeWaiting(call.batch_tokens - tokens, &requests);
-    company_ = requests.size();
+    turnstile_.TakeWaiting(call.batch_tokens - tokens, &company.requests);
+    company_ = company.requests.size();
   }
-  const Status status = Guarded([&] { return RunRequests(call, requests); });
-  for (Request* other : std::span(requests).subspan(1)) {
-    turnstile_.Finish(*other, status.ok() ? other->status : status);
-  }
-  turnstile_.Leave();
-  return status.ok() ? request.status : status;
+  company.status = Guarded([&] { return RunRequests(call, company.requests); });
+  return company.status.ok() ? request.status : company.status;
 }
 
 // One forward pass over the batches of all requests; each gets the status of its own pooling.

@@ -105,6 +105,7 @@ class Executor {
   Turnstile turnstile_;
   std::atomic<size_t> company_{1};  // callers whose texts the last pass carried
   std::mutex mutex_;
+  size_t memories_ = 0;                            // idle or in use
   std::vector<std::unique_ptr<PassMemory>> idle_;  // last used, first taken
 };
 
