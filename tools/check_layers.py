@@ -37,7 +37,7 @@ DOORS = [
     (r"(oneapi/)?tbb[/.]", r"engine/(parallel|graph)\.(h|cc)"),
     (r"mimalloc", r"engine/memory\.(h|cc)"),
     (r"simdjson", r"models/json\.(h|cc)"),
-    (r"pcre2", r"models/text/pattern\.cc"),
+    (r"pcre2", r"models/text/regex\.cc"),
     (r"CLI/", r"tools/cli/.*"),
     (r"boost/", r"tools/server/.*"),
     (r"doctest/", r"tests/.*"),
