@@ -50,7 +50,9 @@ struct BootstrapOptions {
   size_t draws = 2000;
   size_t block = 4;  // neighbouring rounds drawn together
   uint64_t seed = 1;
-  // Rounds of both sides stand at the same places of one interleaved run: draw the same ones.
+  // Rounds of both sides stand at the same places of one interleaved run: the estimate is the
+  // median of the ratios of neighbours, in which the machine's mood cancels, and both sides draw
+  // the same.
   bool paired = false;
 };
 
@@ -62,7 +64,8 @@ struct Estimate {
 // The quantile of one row.
 Estimate BootstrapQuantile(const Samples& samples, const BootstrapOptions& options);
 
-// Quantile of `b` over quantile of `a`: above 1, b took longer. NaN if a side has no samples.
+// Quantile of `b` over quantile of `a` (paired: the median of b over a): above 1, b took longer.
+// NaN if a side has no samples.
 Estimate BootstrapRatio(const Samples& a, const Samples& b, const BootstrapOptions& options);
 
 }  // namespace pozor::tools

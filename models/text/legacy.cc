@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "models/formats/file.h"
@@ -69,8 +70,8 @@ Status AddSpecials(const TokenizerConfig& config, Tokenizer::Impl* impl) {
       tokens.emplace_back(std::strtoll(std::string(member.key).c_str(), nullptr, 10),
                           std::move(token));
     }
-    std::stable_sort(tokens.begin(), tokens.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(tokens.begin(), tokens.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [id, token] : tokens) {
       POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), impl->model->vocabulary()));
     }
@@ -222,23 +223,22 @@ Family FamilyOf(const TokenizerConfig& config, const std::string& file,
 MergeList FindMerges(const SentencePieceModel& model, const Vocabulary& vocabulary) {
   struct Merge {
     float score;
-    int32_t left, right;
+    int32_t piece, left, right;
   };
   std::vector<Merge> found;
-  for (const auto& piece : model.pieces) {
-    const size_t first = found.size();
+  for (size_t i = 0; i < model.pieces.size(); ++i) {
+    const auto& piece = model.pieces[i];
     for (size_t cut = 1; cut < piece.text.size(); ++cut) {
       const int32_t left = vocabulary.Find(std::string_view(piece.text).substr(0, cut));
       const int32_t right = vocabulary.Find(std::string_view(piece.text).substr(cut));
-      if (left >= 0 && right >= 0) found.push_back({piece.score, left, right});
+      if (left < 0 || right < 0) continue;
+      found.push_back({piece.score, static_cast<int32_t>(i), left, right});
     }
-    std::sort(found.begin() + static_cast<ptrdiff_t>(first), found.end(),
-              [](const Merge& a, const Merge& b) {
-                return a.left != b.left ? a.left < b.left : a.right < b.right;
-              });
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Merge& a, const Merge& b) { return a.score > b.score; });
+  std::sort(found.begin(), found.end(), [](const Merge& a, const Merge& b) {
+    if (a.score != b.score) return a.score > b.score;
+    return std::tie(a.piece, a.left, a.right) < std::tie(b.piece, b.left, b.right);
+  });
   MergeList merges;
   for (const Merge& merge : found) {
     merges.emplace_back(vocabulary.Text(merge.left), vocabulary.Text(merge.right));
