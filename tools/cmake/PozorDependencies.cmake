@@ -2,8 +2,32 @@
 
 find_package(Threads REQUIRED)
 find_package(TBB CONFIG REQUIRED)
+
+# mimalloc is built from source into libpozor, without its malloc override: the packaged shared
+# library would replace the malloc of every program that links Pozor.
+set(POZOR_ALLOCATOR)  # what a test of the engine links beside it
+set(POZOR_MIMALLOC_OBJECTS)
+if(POZOR_USE_MIMALLOC AND NOT POZOR_MIMALLOC_SOURCE)
+  file(GLOB candidates "${PROJECT_SOURCE_DIR}/build/deps/mimalloc-*")
+  if(candidates)
+    list(GET candidates -1 POZOR_MIMALLOC_SOURCE)
+  else()
+    message(STATUS "mimalloc: no source tree (tools/setup.sh fetches one); using the C library's malloc")
+    set(POZOR_USE_MIMALLOC OFF)
+  endif()
+endif()
 if(POZOR_USE_MIMALLOC)
-  find_package(mimalloc CONFIG REQUIRED)
+  message(STATUS "mimalloc: ${POZOR_MIMALLOC_SOURCE}")
+  get_filename_component(mimalloc_VERSION "${POZOR_MIMALLOC_SOURCE}" NAME)
+  string(REPLACE "mimalloc-" "" mimalloc_VERSION "${mimalloc_VERSION}")
+  add_library(pozor_mimalloc OBJECT "${POZOR_MIMALLOC_SOURCE}/src/static.c")
+  target_include_directories(pozor_mimalloc SYSTEM PUBLIC "${POZOR_MIMALLOC_SOURCE}/include")
+  target_compile_definitions(pozor_mimalloc PRIVATE MI_STATIC_LIB)
+  target_compile_options(pozor_mimalloc PRIVATE -w -O2 -ftls-model=initial-exec)
+  set_target_properties(pozor_mimalloc PROPERTIES
+    POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+  set(POZOR_ALLOCATOR pozor_mimalloc)
+  set(POZOR_MIMALLOC_OBJECTS $<TARGET_OBJECTS:pozor_mimalloc>)
 endif()
 find_package(simdjson CONFIG REQUIRED)
 # PCRE2 brings no CMake package on Debian; its library needs no more than its name.
