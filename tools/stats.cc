@@ -128,8 +128,25 @@ Estimate BootstrapQuantile(const Samples& samples, const BootstrapOptions& optio
   return estimate;
 }
 
+namespace {
+
+// The median of b over a, place by place.
+Estimate BootstrapPairs(const Samples& a, const Samples& b, BootstrapOptions options) {
+  Samples ratios(a.size());
+  for (size_t p = 0; p < a.size(); ++p) {
+    for (size_t i = 0; i < a[p].size(); ++i) ratios[p].push_back(b[p][i] / a[p][i]);
+  }
+  options.quantile = 0.5;
+  return BootstrapQuantile(ratios, options);
+}
+
+}  // namespace
+
 Estimate BootstrapRatio(const Samples& a, const Samples& b, const BootstrapOptions& options) {
   const Samples left = WithoutEmpty(a), right = WithoutEmpty(b);
+  if (options.paired && !left.empty() && SameShape(left, right)) {
+    return BootstrapPairs(left, right, options);
+  }
   Estimate estimate;
   estimate.value =
       Quantile(Flatten(right), options.quantile) / Quantile(Flatten(left), options.quantile);
@@ -137,15 +154,13 @@ Estimate BootstrapRatio(const Samples& a, const Samples& b, const BootstrapOptio
     estimate.interval = {estimate.value, estimate.value};
     return estimate;
   }
-  const bool paired = options.paired && SameShape(left, right);
   SplitMix64 random(options.seed);
   std::vector<double> draws, scratch;
   for (size_t i = 0; i < options.draws; ++i) {
-    const std::vector<Block> blocks = DrawBlocks(left, options.block, random);
-    const double below = QuantileOf(left, blocks, options.quantile, scratch);
+    const double below =
+        QuantileOf(left, DrawBlocks(left, options.block, random), options.quantile, scratch);
     const double above =
-        QuantileOf(right, paired ? blocks : DrawBlocks(right, options.block, random),
-                   options.quantile, scratch);
+        QuantileOf(right, DrawBlocks(right, options.block, random), options.quantile, scratch);
     draws.push_back(above / below);
   }
   estimate.interval = IntervalOf(draws, options.level);

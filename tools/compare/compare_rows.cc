@@ -165,7 +165,7 @@ std::vector<RowComparison> CompareResults(const LoadedResult& base, const Loaded
     row.plain_speed = speed(Timing::kWall);
     row.speed = speed(row.normalised ? Timing::kQuietTimesRoof : Timing::kQuiet);
     const double waited = std::max(row.base->summary.waited_share, row.other->summary.waited_share);
-    row.resolution = options.resolution * (1 + 3 * waited);
+    row.resolution = options.resolution * (options.paired ? 1 : 1 + 3 * waited);
     row.verdict = Judge(row.speed, row.resolution);
     if (row.verdict == Verdict::kNotComparable) row.why = "no usable samples";
   }

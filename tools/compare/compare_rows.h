@@ -20,7 +20,8 @@ struct CompareOptions {
   double level = 0.95;  // of all verdicts together: each row's interval is wider (Bonferroni)
   // A smaller difference is never believed: where code and pages happen to lie does that. It grows
   // with the share w of its time that a row waited for a CPU, to (1 + 3 w) times as much: what is
-  // left after the waiting is taken off still wanders with caches that others have filled.
+  // left after the waiting is taken off still wanders with caches that others have filled. Rounds
+  // of one interleaved run need no such allowance.
   double resolution = 0.02;
   size_t draws = 4000;
   uint64_t seed = 1;
