@@ -142,7 +142,8 @@ void AddedTokens::Prepare(const Normalizer* normalizer) {
   raw_ = StringMatcher();
   normalized_ = StringMatcher();
   AlignedText text, spare;
-  for (const AddedToken& token : tokens_) {
+  for (AddedToken& token : tokens_) {
+    token.normal.clear();
     if (!token.normalized) {
       raw_.Add(token.content, token.id);
       continue;
@@ -150,6 +151,7 @@ void AddedTokens::Prepare(const Normalizer* normalizer) {
     text.Start(token.content, 0, false);
     if (normalizer != nullptr) normalizer->Apply(text, spare);
     normalized_.Add(text.bytes, token.id);
+    if (text.bytes != token.content) token.normal = text.bytes;
   }
 }
 

@@ -23,6 +23,7 @@ struct AddedToken {
   bool rstrip = false;       // and after it
   bool normalized = true;    // searched in the normalised text, in its own normalised form
   bool special = false;
+  std::string normal;  // what the normaliser makes of it, if that is something else
 };
 
 // Finds strings in a text: the leftmost, of those the longest.

@@ -21,14 +21,16 @@ void ByteTrie::Build(std::vector<std::pair<std::string_view, int32_t>> entries) 
     uint64_t key;
     std::string_view text;
     int32_t value;
+    size_t order;
   };
   std::vector<Keyed> sorted;
   sorted.reserve(entries.size());
   for (const auto& [text, value] : entries) {
-    if (!text.empty()) sorted.push_back({SortKey(text), text, value});
+    if (!text.empty()) sorted.push_back({SortKey(text), text, value, sorted.size()});
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Keyed& a, const Keyed& b) {
-    return a.key != b.key ? a.key < b.key : a.text < b.text;
+  std::sort(sorted.begin(), sorted.end(), [](const Keyed& a, const Keyed& b) {
+    if (a.key != b.key) return a.key < b.key;
+    return a.text != b.text ? a.text < b.text : a.order < b.order;
   });
   // Nodes are made level by level, each from a range of the sorted keys that share its path.
   struct Range {

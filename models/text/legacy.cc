@@ -60,13 +60,13 @@ Status AddSpecials(const TokenizerConfig& config, Tokenizer::Impl* impl) {
       };
       const JsonValue* content = value.Find("content");
       if (content == nullptr || content->as_string().empty()) continue;
-      AddedToken token{std::string(content->as_string()),
-                       -1,
-                       flag("single_word"),
-                       flag("lstrip"),
-                       flag("rstrip"),
-                       flag("normalized"),
-                       flag("special")};
+      AddedToken token;
+      token.content = content->as_string();
+      token.single_word = flag("single_word");
+      token.lstrip = flag("lstrip");
+      token.rstrip = flag("rstrip");
+      token.normalized = flag("normalized");
+      token.special = flag("special");
       tokens.emplace_back(std::strtoll(std::string(member.key).c_str(), nullptr, 10),
                           std::move(token));
     }

@@ -145,16 +145,18 @@ struct Change {
   char32_t c;
   int change;
   uint8_t combining;
+  size_t order = 0;  // sorting by class keeps it among equals
 };
 
 void DecomposeInto(std::string_view text, bool compatibility, std::vector<Change>* out) {
   char32_t buffer[unicode::kMaxDecomposition];
   size_t pending = out->size();  // marks from here on are not in canonical order yet
   const auto sort = [&] {
-    if (out->size() - pending > 1) {
-      std::stable_sort(out->begin() + static_cast<ptrdiff_t>(pending), out->end(),
-                       [](const Change& a, const Change& b) { return a.combining < b.combining; });
-    }
+    if (out->size() < pending + 2) return;
+    std::sort(out->begin() + static_cast<ptrdiff_t>(pending), out->end(),
+              [](const Change& a, const Change& b) {
+                return a.combining != b.combining ? a.combining < b.combining : a.order < b.order;
+              });
   };
   ForEachChar(text, [&](char32_t c, size_t, size_t) {
     int change = 0;
@@ -164,7 +166,7 @@ void DecomposeInto(std::string_view text, bool compatibility, std::vector<Change
         sort();
         pending = out->size() + 1;
       }
-      out->push_back({d, change, combining});
+      out->push_back({d, change, combining, out->size()});
       change = 1;
     }
   });

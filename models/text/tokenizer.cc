@@ -173,6 +173,24 @@ Result<TokenizeStats> Tokenizer::Append(std::string_view text, const std::string
   return stats;
 }
 
+std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_specials) const {
+  std::vector<std::string> tokens;
+  for (const int32_t id : ids) {
+    const AddedToken* added = impl_->added.ById(id);
+    if (added != nullptr && added->special && skip_specials) continue;
+    if (added != nullptr) {
+      tokens.push_back(added->normal.empty() ? added->content : added->normal);
+    } else if (impl_->model->vocabulary().Holds(id)) {
+      tokens.emplace_back(impl_->model->vocabulary().Text(id));
+    }
+  }
+  const char* between = impl_->decoder == nullptr ? " " : "";
+  if (impl_->decoder != nullptr) impl_->decoder->Apply(tokens);
+  std::string out;
+  for (size_t i = 0; i < tokens.size(); ++i) out += (i == 0 ? "" : between) + tokens[i];
+  return out;
+}
+
 void Tokenizer::ForceLowercase() {
   if (Lowercases(impl_->normalizer.get())) return;
   std::vector<std::unique_ptr<Normalizer>> parts;

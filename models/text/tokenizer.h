@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,9 @@ class Tokenizer {
   // The same with tokens, offsets and overflow.
   Result<Encoding> Encode(std::string_view text, const std::string_view* pair,
                           const TokenizeOptions& options) const;
+
+  // The text of these tokens, as the decoder of tokenizer.json puts it together.
+  std::string Decode(std::span<const int32_t> ids, bool skip_specials) const;
 
   // Puts a Lowercase normaliser in front if the pipeline has none (sentence-transformers'
   // do_lower_case).

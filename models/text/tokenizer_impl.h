@@ -11,6 +11,7 @@
 
 #include "models/text/added_tokens.h"
 #include "models/text/bert_words.h"
+#include "models/text/decode.h"
 #include "models/text/normalize.h"
 #include "models/text/postprocess.h"
 #include "models/text/pretokenize.h"
@@ -33,6 +34,7 @@ struct Tokenizer::Impl {
   std::unique_ptr<TokenModel> model;
   AddedTokens added;
   PostProcessor post;
+  std::unique_ptr<Decoder> decoder;  // may be null
   size_t model_max_length = 0;
   bool byte_level = false;        // the model works on plain bytes
   std::optional<BertWords> bert;  // the quick way, where the pipeline is BERT's

@@ -60,6 +60,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> ParseTokenizerJson(const JsonValue& roo
             ParsePreTokenizer(MemberOrNull(root, "pre_tokenizer"), name + ": pre_tokenizer"));
   POZOR_TRY(impl->post,
             ParsePostProcessor(MemberOrNull(root, "post_processor"), name + ": post_processor"));
+  POZOR_TRY(impl->decoder, ParseDecoder(MemberOrNull(root, "decoder"), name + ": decoder"));
   POZOR_TRY(impl->model,
             ParseModel(*model, EndsInByteLevel(impl->pre_tokenizer.get()), name + ": model"));
   if (impl->model->on_bytes()) DropByteMapping(impl->pre_tokenizer.get());

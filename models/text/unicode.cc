@@ -84,6 +84,18 @@ size_t FindInvalidUtf8(std::string_view text) {
   }
 }
 
+bool BeginsCharacter(std::string_view bytes) {
+  // What is missing may be filled up with the lowest or the highest continuation.
+  for (const char fill : {'\x80', '\xBF'}) {
+    std::string whole(bytes);
+    whole.resize(std::max(bytes.size(), SequenceLength(bytes[0])), fill);
+    if (bytes.size() <= SequenceLength(bytes[0]) && ValidSequence(whole, 0) == whole.size()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 size_t CountCodePoints(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0u) != 0x80u; }));

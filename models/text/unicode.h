@@ -100,6 +100,9 @@ size_t AsciiEnd(std::string_view text, size_t begin);
 // Offset of the first byte that is not valid UTF-8 (RFC 3629), text.size() if there is none.
 size_t FindInvalidUtf8(std::string_view text);
 
+// Whether a valid character begins with these 1 to 4 bytes.
+bool BeginsCharacter(std::string_view bytes);
+
 size_t CountCodePoints(std::string_view text);
 
 // The full canonical (or compatibility) decomposition, up to 18 characters; of a character without

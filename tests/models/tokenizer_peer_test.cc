@@ -26,7 +26,8 @@ const char* const kKinds[] = {
     "uni-t5",     "uni-camembert", "uni-deberta",    "uni-xlmr",
 };
 
-// Reads texts in hexadecimal, a line each; prints ids and code point offsets.
+// Reads texts in hexadecimal, a line each; prints ids, code point offsets and the text that the
+// decoder makes of the ids, in hexadecimal.
 constexpr const char* kScript = R"(
 import os, sys
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -36,7 +37,7 @@ t.no_padding()
 t.no_truncation()
 for line in sys.stdin:
     e = t.encode(bytes.fromhex(line.strip()).decode("utf-8"))
-    print(*e.ids, "|", *[x for o in e.offsets for x in o])
+    print(*e.ids, "|", *[x for o in e.offsets for x in o], "|", t.decode(e.ids).encode("utf-8").hex())
 )";
 
 using test::Random;
@@ -174,7 +175,7 @@ std::string Row(const Tokenizer& tokenizer, const std::string& text) {
   for (const Span& span : encoded->offsets) {
     out += " " + std::to_string(span.begin) + " " + std::to_string(span.end);
   }
-  return out;
+  return out + " | " + Hex(tokenizer.Decode(encoded->ids, true));
 }
 
 std::string Python() {

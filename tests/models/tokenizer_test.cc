@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,25 @@ TEST_CASE("what a tokenizer says of itself") {
   CHECK_FALSE(tokenizer->IsSpecialId(7592));
   CHECK(LoadKind("bpe-gpt2")->kind() == "BPE");
   CHECK(LoadKind("uni-t5")->kind() == "Unigram");
+}
+
+TEST_CASE("tokens back to text") {
+  const auto bert = LoadKind("minilm");
+  const std::vector<int32_t> ids = Ids(*bert, "Hello, world! The tokenization.");
+  CHECK(bert->Decode(ids, true) == "hello, world! the tokenization.");
+  CHECK(bert->Decode(ids, false) == "[CLS] hello, world! the tokenization. [SEP]");
+  CHECK(bert->Decode({}, true).empty());
+  const std::string text = "Caf\xC3\xA9 \xE4\xB8\xAD\xF0\x9F\x98\x80 12";
+  for (const char* kind : {"bpe-gpt2", "bpe-roberta", "bpe-modernbert", "sp-llama"}) {
+    INFO("kind: ", std::string(kind));
+    const auto tokenizer = LoadKind(kind);
+    CHECK(tokenizer->Decode(Ids(*tokenizer, text), true) == text);
+  }
+  // Half a character.
+  const auto gpt2 = LoadKind("bpe-gpt2");
+  const std::vector<int32_t> bytes = Ids(*gpt2, "\xF0\x9F\x98\x80");
+  REQUIRE(bytes.size() > 1);
+  CHECK(gpt2->Decode(std::span(bytes).first(1), true) == "\xEF\xBF\xBD");
 }
 
 TEST_CASE("forced lower case") {
