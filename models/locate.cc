@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/formats/file.h"
@@ -21,7 +22,7 @@ std::string Environment(const char* name) {
 }
 
 std::string UserCache() {
-  const std::string cache = Environment("XDG_CACHE_HOME");
+  std::string cache = Environment("XDG_CACHE_HOME");
   if (!cache.empty()) return cache;
   const std::string home = Environment("HOME");
   return home.empty() ? std::string() : JoinPath(home, ".cache");
@@ -29,7 +30,7 @@ std::string UserCache() {
 
 std::string HubCache() {
   for (const char* variable : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    const std::string value = Environment(variable);
+    std::string value = Environment(variable);
     if (!value.empty()) return value;
   }
   const std::string home = Environment("HF_HOME");
@@ -83,6 +84,19 @@ std::string SnapshotOf(const std::string& cache, std::string_view org, const std
   return Snapshot(JoinPath(cache, "models--" + std::string(org) + "--" + name));
 }
 
+// Organisations of which the cache has a model of that name.
+std::vector<std::string> OrganisationsWith(const std::string& cache, const std::string& name) {
+  const std::string head = "models--", tail = "--" + name;
+  std::vector<std::string> organisations;
+  for (const std::string& entry : ListFolder(cache)) {
+    if (!entry.starts_with(head) || !entry.ends_with(tail)) continue;
+    if (entry.size() <= head.size() + tail.size()) continue;
+    std::string org = entry.substr(head.size(), entry.size() - head.size() - tail.size());
+    if (!SnapshotOf(cache, org, name).empty()) organisations.push_back(std::move(org));
+  }
+  return organisations;
+}
+
 // The snapshot that the name means, empty if there is none. A name without an organisation is the
 // default one's, or else that of the only organisation that has it.
 Result<std::string> FindInCache(const std::string& cache, const std::string& name) {
@@ -90,24 +104,13 @@ Result<std::string> FindInCache(const std::string& cache, const std::string& nam
   if (slash != std::string::npos) {
     return SnapshotOf(cache, name.substr(0, slash), name.substr(slash + 1));
   }
-  std::string found = SnapshotOf(cache, kDefaultOrganisation, name);
-  if (!found.empty()) return found;
-  const std::string head = "models--", tail = "--" + name;
-  std::string organisations;
-  for (const std::string& entry : ListFolder(cache)) {
-    if (!entry.starts_with(head) || !entry.ends_with(tail)) continue;
-    if (entry.size() <= head.size() + tail.size()) continue;
-    const std::string org = entry.substr(head.size(), entry.size() - head.size() - tail.size());
-    const std::string snapshot = SnapshotOf(cache, org, name);
-    if (snapshot.empty()) continue;
-    organisations += (organisations.empty() ? "" : ", ") + org + "/" + name;
-    if (!found.empty()) {
-      return InvalidArgument("model " + name + ": the name is not enough to tell " + organisations +
-                             " apart; give the full name");
-    }
-    found = snapshot;
-  }
-  return found;
+  std::string own = SnapshotOf(cache, kDefaultOrganisation, name);
+  if (!own.empty()) return own;
+  const std::vector<std::string> organisations = OrganisationsWith(cache, name);
+  if (organisations.empty()) return std::string();
+  if (organisations.size() == 1) return SnapshotOf(cache, organisations[0], name);
+  return InvalidArgument("model " + name + ": " + organisations[0] + " and " + organisations[1] +
+                         " both have one; give the full name");
 }
 
 bool IsName(const std::string& name) {
@@ -127,7 +130,7 @@ Result<std::string> FolderOfFile(const std::string& path) {
 }  // namespace
 
 std::string PozorHome() {
-  const std::string home = Environment("POZOR_HOME");
+  std::string home = Environment("POZOR_HOME");
   if (!home.empty()) return home;
   const std::string user = Environment("HOME");
   return user.empty() ? std::string() : JoinPath(user, ".cache/pozor");

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "models/formats/file.h"
@@ -96,7 +98,7 @@ class ShardedSafetensors final : public TensorSource, public RawTensors {
     return Status();
   }
 
-  bool Has(const std::string& name) const { return by_name_.contains(name); }
+  bool Has(std::string_view name) const { return by_name_.contains(name); }
 
   std::span<const TensorInfo> tensors() const override { return tensors_; }
   const std::string& description() const override { return description_; }
@@ -132,6 +134,25 @@ Result<std::shared_ptr<const SafetensorsFile>> OpenFile(const std::string& path)
   return std::make_shared<const SafetensorsFile>(std::move(file), std::move(header));
 }
 
+// The file of an entry of the weight_map: a plain name.
+Result<std::string> ShardName(const JsonMember& member, const std::string& where) {
+  if (!member.value.is_string()) {
+    return Corrupt(where + ": weight_map gives " + member.value.Describe() + " for " +
+                   std::string(member.key) + ", a file name is needed; download it again");
+  }
+  std::string name(member.value.as_string());
+  if (name.find('/') == std::string::npos) return name;
+  const std::string bad = BadRelativePath(name);
+  return InvalidArgument(where + ": the file name \"" + name + "\" " +
+                         (bad.empty() ? "is not a plain name" : bad) +
+                         "; only files inside the model folder are read");
+}
+
+std::string BrokenPromise(const JsonMember& member, const std::string& where) {
+  return where + ": promises " + std::string(member.key) + ", which " +
+         std::string(member.value.as_string()) + " does not hold";
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const TensorSource>> OpenSafetensors(const std::string& path) {
@@ -148,30 +169,17 @@ Result<std::shared_ptr<const TensorSource>> OpenSafetensorsIndex(
     return Corrupt(where + ": weight_map is missing or no object; download the file again");
   }
   auto source = std::make_shared<ShardedSafetensors>(where);
-  std::map<std::string, bool, std::less<>> opened;
+  std::set<std::string> opened;
   for (const JsonMember& member : map->members()) {
-    if (!member.value.is_string()) {
-      return Corrupt(where + ": weight_map gives " + member.value.Describe() + " for " +
-                     std::string(member.key) + ", a file name is needed; download it again");
-    }
-    const std::string name(member.value.as_string());
-    if (name.find('/') != std::string::npos) {
-      const std::string bad = BadRelativePath(name);
-      return InvalidArgument(where + ": the file name \"" + name + "\" " +
-                             (bad.empty() ? "is not a plain name" : bad) +
-                             "; only files inside the model folder are read");
-    }
-    if (!opened.emplace(name, true).second) continue;
+    POZOR_TRY(const std::string name, ShardName(member, where));
+    if (!opened.insert(name).second) continue;
     POZOR_TRY(const std::string path, folder.Resolve(name));
     POZOR_TRY(auto shard, OpenFile(path));
     POZOR_RETURN_IF_ERROR(source->Add(std::move(shard)));
   }
   for (const JsonMember& member : map->members()) {
-    const std::string name(member.key);
-    if (!source->Has(name) && warnings != nullptr) {
-      warnings->push_back(where + ": promises " + name + ", which " +
-                          std::string(member.value.as_string()) + " does not hold");
-    }
+    if (source->Has(member.key) || warnings == nullptr) continue;
+    warnings->push_back(BrokenPromise(member, where));
   }
   return std::shared_ptr<const TensorSource>(std::move(source));
 }
