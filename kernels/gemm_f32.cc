@@ -21,12 +21,18 @@ HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace {
 
-// Steps of K between two bursts of prefetches, the lines that a burst is a multiple of, and the
-// steps unrolled: the fewer instructions stand beside the multiply-adds, the less a busy sibling
-// thread or a short product costs (12 rows: 94 % of the peak, 90 % without the unrolling).
+// Steps of K between two bursts of prefetches, and the lines that a burst is a multiple of.
 constexpr size_t kPrefetchInterval = 8;
 constexpr size_t kPrefetchLines = 4;
+
+// Steps unrolled: the fewer instructions stand beside the multiply-adds, the less a busy sibling
+// thread or a short product costs (12 rows: 97 % of the peak, 90 % without). With 16 registers
+// instead of 32 g++ 12 moves accumulators about in unrolled code and loses more than that.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_AVX3
+constexpr size_t kUnroll = 1;
+#else
 constexpr size_t kUnroll = 4;
+#endif
 
 struct TileInputs {
   const float* a;  // first row
@@ -67,7 +73,7 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
   const float* prefetch = in.prefetch;
   const size_t a_stride = in.a_stride, panel_stride = in.panel_stride;
   const auto step = [&](const float* HWY_RESTRICT step_a,
-                        const float* HWY_RESTRICT step_b) HWY_ATTR {
+                        const float* HWY_RESTRICT step_b) HWY_ATTR __attribute__((always_inline)) {
     // The shorter side of the tile stays in registers, the longer one passes through one.
     if constexpr (kRows < kVectors) {
       VF column_a[kRows];
@@ -98,6 +104,13 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
         }
       }
     }
+    // Fixes the order of the steps: g++ 12 otherwise puts a step's products off to the next one and
+    // runs out of registers.
+    HWY_UNROLL(8)
+    for (size_t i = 0; i < kRows; ++i) {
+      HWY_UNROLL(8)
+      for (size_t v = 0; v < kVectors; ++v) POZOR_KEEP_IN_REGISTER(acc[i][v]);
+    }
   };
   size_t left = in.k;
   for (; left >= kPrefetchInterval; left -= kPrefetchInterval) {
@@ -108,19 +121,17 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
       }
       prefetch += kPrefetchLines * kPanelColumns;
     }
-    const float* end = a + kPrefetchInterval;
-    for (; a != end; a += kUnroll, b += kUnroll * kPanelColumns) {
+    for (size_t u = 0; u < kPrefetchInterval / kUnroll; ++u, b += kUnroll * kPanelColumns) {
       HWY_UNROLL(8)
-      for (size_t s = 0; s < kUnroll; ++s) step(a + s, b + s * kPanelColumns);
+      for (size_t s = 0; s < kUnroll; ++s) {
+        step(a, b + s * kPanelColumns);
+        ++a;
+        POZOR_HIDE_VALUE(a);
+      }
     }
   }
   for (; left != 0; --left, ++a, b += kPanelColumns) step(a, b);
 
-  HWY_UNROLL(8)
-  for (size_t i = 0; i < kRows; ++i) {
-    HWY_UNROLL(8)
-    for (size_t v = 0; v < kVectors; ++v) POZOR_KEEP_IN_REGISTER(acc[i][v]);
-  }
   if (direct.bias == nullptr) {
     HWY_UNROLL(8)
     for (size_t i = 0; i < kRows; ++i) {
