@@ -1,5 +1,6 @@
 // A tokenizer from a model folder, with what tokenizer_config.json has to say.
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -65,7 +66,36 @@ bool HasSpecials(const PostProcessor& post, bool before) {
   return end.kind == TemplatePart::Kind::kSpecial;
 }
 
-// tokenizer.json decides; keys of tokenizer_config.json that ask for something else are named.
+bool IsOneOf(const std::string& name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The classes of transformers that set up their normaliser or pre-tokenizer by the configuration,
+// whatever tokenizer.json holds there. Keys that are missing have the defaults of these classes.
+void ApplyFamilySettings(const TokenizerConfig& config, Tokenizer::Impl* impl) {
+  const std::string name = config.ClassName();
+  const bool bert = IsOneOf(name, {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer",
+                                   "MobileBertTokenizer", "SqueezeBertTokenizer"});
+  if (bert && AsBertNormalizer(impl->normalizer.get()) != nullptr) {
+    BertNormalizerOptions options = *AsBertNormalizer(impl->normalizer.get());
+    options.lowercase = config.Flag("do_lower_case").value_or(true);
+    options.strip_accents = config.Flag("strip_accents").value_or(options.lowercase);
+    options.handle_chinese_chars = config.Flag("tokenize_chinese_chars").value_or(true);
+    impl->normalizer = MakeBertNormalizer(options);
+    impl->Finish();
+  }
+  const bool roberta = IsOneOf(name, {"RobertaTokenizer", "LongformerTokenizer", "BartTokenizer"});
+  if (!roberta && name != "GPT2Tokenizer") return;
+  const bool prefix = config.Flag("add_prefix_space").value_or(false);
+  if (!SetAddPrefixSpace(impl->pre_tokenizer.get(), prefix)) return;
+  for (PostProcessor::Trim& trim : impl->post.trims) {
+    if (roberta) trim.add_prefix_space = prefix;
+  }
+  impl->Finish();
+}
+
+// Otherwise tokenizer.json decides; keys of tokenizer_config.json that ask for something else are
+// named.
 void WarnOfContradictions(const TokenizerConfig& config, const Tokenizer::Impl& impl,
                           std::vector<std::string>* warnings) {
   if (warnings == nullptr) return;
@@ -103,6 +133,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadTokenizerFolder(const std::string& 
   if (folder.Has("tokenizer.json")) {
     POZOR_TRY(const JsonDocument json, folder.ReadJson("tokenizer.json"));
     POZOR_TRY(impl, ParseTokenizerJson(*json, "tokenizer.json", warnings));
+    ApplyFamilySettings(config, impl.get());
     WarnOfContradictions(config, *impl, warnings);
   } else {
     POZOR_TRY(impl, LoadLegacyTokenizer(folder, config));

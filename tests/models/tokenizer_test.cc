@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/json.h"
+#include "tests/support/process.h"
 
 namespace pozor {
 namespace {
@@ -125,6 +126,104 @@ TEST_CASE("tokenizer.json decides, and a warning names the key that is ignored")
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("add_eos_token") != std::string::npos);
   CHECK((*tokenizer)->model_max_length() == 64);
+}
+
+// A copy of a kind's tokenizer.json beside another configuration.
+std::unique_ptr<Tokenizer> WithConfig(const std::string& kind, const std::string& config) {
+  const testing::TemporaryFolder folder;
+  folder.Write("tokenizer.json", ReadFile(DataPath(kind + "/tokenizer.json")));
+  folder.Write("tokenizer_config.json", config);
+  auto tokenizer = Tokenizer::Load(folder.path(), nullptr);
+  REQUIRE_MESSAGE(tokenizer.ok(), tokenizer.status().message());
+  return std::move(tokenizer).value();
+}
+
+TEST_CASE("classes that follow their own configuration, as in transformers") {
+  const std::string text = "The MAN plays \xC3\x89tude";
+  const auto cased = Ids(*LoadKind("wp-cased"), text);
+  const auto plain = WithConfig(
+      "wp-cased", R"({"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": true})");
+  CHECK(Ids(*plain, text) == cased);
+  const auto bert =
+      WithConfig("wp-cased", R"({"tokenizer_class": "BertTokenizer", "do_lower_case": true})");
+  CHECK(Ids(*bert, text) == Ids(*bert, "the man plays etude"));
+  CHECK(Ids(*bert, text) != cased);
+  const auto keep =
+      WithConfig("wp-cased", R"({"tokenizer_class": "BertTokenizerFast", "do_lower_case": false})");
+  CHECK(Ids(*keep, text) == cased);
+  const auto roberta = WithConfig(
+      "bpe-roberta", R"({"tokenizer_class": "RobertaTokenizer", "add_prefix_space": true})");
+  CHECK(Ids(*roberta, "man") == Ids(*roberta, " man"));
+  const auto json = WithConfig(
+      "bpe-roberta", R"({"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": true})");
+  CHECK(Ids(*json, "man") != Ids(*json, " man"));
+}
+
+TEST_CASE("folders with the older files alone") {
+  struct Older {
+    const char* kind;
+    std::vector<const char*> files;
+  };
+  const Older kinds[] = {{"wp-uncased", {"vocab.txt", "tokenizer_config.json"}},
+                         {"wp-cased", {"vocab.txt", "tokenizer_config.json"}},
+                         {"wp-cased-strip", {"vocab.txt", "tokenizer_config.json"}},
+                         {"wp-mpnet", {"vocab.txt", "tokenizer_config.json"}},
+                         {"bpe-gpt2", {"vocab.json", "merges.txt", "tokenizer_config.json"}},
+                         {"bpe-roberta", {"vocab.json", "merges.txt", "tokenizer_config.json"}},
+                         {"bpe-prefix", {"vocab.json", "merges.txt", "tokenizer_config.json"}}};
+  for (const Older& older : kinds) {
+    INFO("kind: ", std::string(older.kind));
+    const testing::TemporaryFolder folder;
+    for (const char* file : older.files) {
+      folder.Write(file, ReadFile(DataPath(std::string(older.kind) + "/" + file)));
+    }
+    const auto tokenizer = Tokenizer::Load(folder.path(), nullptr);
+    REQUIRE_MESSAGE(tokenizer.ok(), tokenizer.status().message());
+    std::ifstream rows(DataPath(std::string(older.kind) + ".jsonl"));
+    for (std::string line; std::getline(rows, line);) {
+      const auto row = ParseJson(line, "row");
+      REQUIRE(row.ok());
+      if ((*row)->Find("pair") != nullptr) continue;
+      const std::string_view text = (*row)->Find("text")->as_string();
+      INFO("text: ", std::string(text));
+      CHECK(Ids(**tokenizer, text) == Numbers(*(*row)->Find("ids")));
+    }
+  }
+  const testing::TemporaryFolder empty;
+  const auto missing = Tokenizer::Load(empty.path(), nullptr);
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.status().message().find("tokenizer.json") != std::string::npos);
+}
+
+TEST_CASE("SentencePiece models alone") {
+  // Such a model drops white space at the ends of a text, tokenizer.json may keep it.
+  const std::pair<const char*, const char*> kinds[] = {{"uni-camembert", "sentencepiece.bpe.model"},
+                                                       {"uni-deberta", "spm.model"}};
+  for (const auto& [kind, file] : kinds) {
+    INFO("kind: ", std::string(kind));
+    const testing::TemporaryFolder folder;
+    folder.Write(file, ReadFile(DataPath(std::string(kind) + "/" + file)));
+    const std::string config = std::string(kind) == "uni-camembert"
+                                   ? R"({"tokenizer_class": "CamembertTokenizer"})"
+                                   : R"({"tokenizer_class": "DebertaV2Tokenizer"})";
+    folder.Write("tokenizer_config.json", config);
+    const auto tokenizer = Tokenizer::Load(folder.path(), nullptr);
+    REQUIRE_MESSAGE(tokenizer.ok(), tokenizer.status().message());
+    const auto whole = LoadKind(kind);
+    for (const char* text : {"", "A man is playing the guitar.", "two  spaces, \xEF\xAC\x81ne",
+                             "\xC3\x89tude \xE4\xB8\xAD unbelievable 12.5"}) {
+      INFO("text: ", std::string(text));
+      CHECK(Ids(**tokenizer, text) == Ids(*whole, text));
+    }
+  }
+  for (size_t size : {0u, 1u, 3u, 100u, 5000u}) {
+    const testing::TemporaryFolder folder;
+    const std::string model = ReadFile(DataPath("uni-t5/spiece.model"));
+    folder.Write("spiece.model", model.substr(0, size));
+    const auto cut = Tokenizer::Load(folder.path(), nullptr);
+    REQUIRE_FALSE(cut.ok());
+    CHECK(cut.status().message().find("spiece.model") != std::string::npos);
+  }
 }
 
 TEST_CASE("what a tokenizer says of itself") {
