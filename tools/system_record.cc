@@ -178,6 +178,13 @@ void AddMemory(Builder& add) {
   add.Add("NUMA nodes", ReadLine("/sys/devices/system/node/online"));
 }
 
+// What cgroups write for "no limit": "max" and "max PERIOD" (v2), -1 and the largest page count
+// (v1).
+std::string LimitText(const std::string& text) {
+  const bool none = text.starts_with("max") || text == "-1" || text == "9223372036854771712";
+  return none ? "none" : text;
+}
+
 void AddLimits(Builder& add) {
   add.Section("limits");
   add.Add("allowed CPUs", AllowedCpus());
@@ -187,10 +194,10 @@ void AddLimits(Builder& add) {
   own = own.empty() ? "" : own.substr(own[0] == ':' ? 1 : 0);
   std::string quota = ReadLine(Cat({"/sys/fs/cgroup", own, "/cpu.max"}));
   if (quota.empty()) quota = ReadLine("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  add.Add("cgroup CPU quota", quota, "no cgroup limit visible");
+  add.Add("cgroup CPU quota", LimitText(quota), "no cgroup limit visible");
   std::string memory = ReadLine(Cat({"/sys/fs/cgroup", own, "/memory.max"}));
   if (memory.empty()) memory = ReadLine("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  add.Add("cgroup memory", memory, "no cgroup limit visible");
+  add.Add("cgroup memory", LimitText(memory), "no cgroup limit visible");
 }
 
 void AddSystem(Builder& add, bool redact) {

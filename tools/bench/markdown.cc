@@ -33,6 +33,7 @@ std::string Roofs(const BenchResult& result) {
 std::string Starts(const BenchResult& result) {
   std::vector<std::vector<std::string>> rows;
   for (const StartRecord& start : result.starts) {
+    if (start.ready_seconds.empty()) continue;  // it was left out
     rows.push_back(
         {start.engine, start.precision, start.tier, Count(start.threads),
          Milliseconds(Median(start.ready_seconds)), Milliseconds(Median(start.load_seconds)),
