@@ -58,12 +58,12 @@ double TokensPerSecond(const EncodeStats& stats) {
 void PrintSummary(const EncodeStats& stats, size_t dimensions) {
   const std::string tier(CpuTierName(ActiveCpuTier()));
   std::fprintf(stderr,
-               "pozor: %s texts, %s tokens, %s truncated, %zu dimensions; %.2f s, %s tokens/s; "
+               "pozor: %s text%s, %s tokens, %s truncated, %zu dimensions; %.2f s, %s tokens/s; "
                "tier %s, %zu thread%s, peak memory %s\n",
-               Grouped(stats.texts).c_str(), Grouped(stats.tokens).c_str(),
-               Grouped(stats.truncated).c_str(), dimensions, stats.seconds,
-               Grouped(static_cast<uint64_t>(TokensPerSecond(stats))).c_str(), tier.c_str(),
-               stats.threads, stats.threads == 1 ? "" : "s",
+               Grouped(stats.texts).c_str(), stats.texts == 1 ? "" : "s",
+               Grouped(stats.tokens).c_str(), Grouped(stats.truncated).c_str(), dimensions,
+               stats.seconds, Grouped(static_cast<uint64_t>(TokensPerSecond(stats))).c_str(),
+               tier.c_str(), stats.threads, stats.threads == 1 ? "" : "s",
                Megabytes(PeakResidentBytes()).c_str());
 }
 
