@@ -13,9 +13,9 @@
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/simd-inl.h"
 
-// Scalable vectors cannot live in arrays, and 4x128-bit NEON has the flops of 2x256-bit SVE: SVE
-// machines use the NEON rows.
-#if !HWY_TARGET_IS_SVE
+// Scalable vectors cannot live in arrays, and 4x128-bit NEON has the flops of 2x256-bit SVE: Arm
+// has one set of rows, compiled for its baseline.
+#if HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
 
 HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
@@ -26,13 +26,9 @@ constexpr size_t kPrefetchInterval = 8;
 constexpr size_t kPrefetchLines = 4;
 
 // Steps unrolled: the fewer instructions stand beside the multiply-adds, the less a busy sibling
-// thread or a short product costs (12 rows: 97 % of the peak, 90 % without). With 16 registers
-// instead of 32 g++ 12 moves accumulators about in unrolled code and loses more than that.
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_AVX3
-constexpr size_t kUnroll = 1;
-#else
-constexpr size_t kUnroll = 4;
-#endif
+// thread or a short product costs (12 rows: 97 % of the peak, 90 % without). Elsewhere than on
+// AVX-512 so few registers are left that g++ 12 moves accumulators about and loses more than that.
+constexpr size_t kUnroll = HWY_TARGET == HWY_AVX3 ? 4 : 1;
 
 struct TileInputs {
   const float* a;  // first row
@@ -104,12 +100,14 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
         }
       }
     }
-    // Fixes the order of the steps: g++ 12 otherwise puts a step's products off to the next one and
-    // runs out of registers.
-    HWY_UNROLL(8)
-    for (size_t i = 0; i < kRows; ++i) {
+    if constexpr (kUnroll > 1) {
+      // Fixes the order of the steps: g++ 12 otherwise puts a step's products off to the next one
+      // and runs out of registers.
       HWY_UNROLL(8)
-      for (size_t v = 0; v < kVectors; ++v) POZOR_KEEP_IN_REGISTER(acc[i][v]);
+      for (size_t i = 0; i < kRows; ++i) {
+        HWY_UNROLL(8)
+        for (size_t v = 0; v < kVectors; ++v) POZOR_KEEP_IN_REGISTER(acc[i][v]);
+      }
     }
   };
   size_t left = in.k;
@@ -132,6 +130,11 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
   }
   for (; left != 0; --left, ++a, b += kPanelColumns) step(a, b);
 
+  HWY_UNROLL(8)
+  for (size_t i = 0; i < kRows; ++i) {
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kVectors; ++v) POZOR_KEEP_IN_REGISTER(acc[i][v]);
+  }
   if (direct.bias == nullptr) {
     HWY_UNROLL(8)
     for (size_t i = 0; i < kRows; ++i) {
@@ -274,4 +277,4 @@ void GemmF32Rows6Columns16(const GemmArgs& args) { MultiplyF32<6, 1>(args); }
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // !HWY_TARGET_IS_SVE
+#endif  // HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
