@@ -20,7 +20,7 @@ namespace pozor {
 // What happens to an accumulator before it is stored:
 //   x = acc + bias[n];  x *= scale if n < scaled_columns;  x = activation(x);  x += residual[m][n]
 struct GemmEpilogue {
-  const float* bias = nullptr;  // [panels * 16], packed column order, or null
+  const float* bias = nullptr;  // [panels * 16], packed column order, 64-byte aligned; or null
   Activation activation = Activation::kNone;
   const float* residual = nullptr;  // [m, n] or null; may be `c` itself; plain output only
   size_t residual_stride = 0;
