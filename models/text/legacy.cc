@@ -145,7 +145,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadByteBpe(const ModelFolder& folder,
   POZOR_TRY(impl->model, MakeBpe(std::move(vocabulary), merges, options, "merges.txt"));
   impl->pre_tokenizer = MakeByteLevel(qwen, config.Flag("add_prefix_space").value_or(false));
   if (impl->model->on_bytes()) DropByteMapping(impl->pre_tokenizer.get());
-  if (qwen || cls == "[CLS]") impl->normalizer = MakeNfc();
+  if (qwen || cls == "[CLS]") impl->normalizer = MakeNormalizationForm(false, true);
   POZOR_RETURN_IF_ERROR(AddSpecials(config, impl.get()));
   // RoBERTa's and BERT's kinds put tokens around a text, GPT-2's do not.
   if (cls == "<s>" || cls == "[CLS]") {

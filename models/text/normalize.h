@@ -2,51 +2,16 @@
 #ifndef POZOR_MODELS_TEXT_NORMALIZE_H_
 #define POZOR_MODELS_TEXT_NORMALIZE_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "models/json.h"
-#include "models/text/tokenizer.h"
+#include "models/text/aligned_text.h"
 
 namespace pozor {
 
-// Text on its way through the pipeline.
-struct AlignedText {
-  std::string bytes;
-  std::vector<Span> spans;  // if tracked: for each byte, the bytes of the original it comes from
-  uint32_t base = 0;        // where this piece begins in the original
-  size_t lead = 0;          // so many leading bytes come from the piece's first character
-  bool tracked = false;
-  bool failed = false;  // a regular expression took too many steps
-
-  void Start(std::string_view original, uint32_t begin, bool track);
-  void Clear();
-  void Swap(AlignedText& other);
-};
-
-// Writes a new version of a text while it keeps the origins. Positions are those of the old one.
-class Rewriter {
- public:
-  Rewriter(const AlignedText& from, AlignedText* to);
-
-  // Bytes [begin, end) as they are.
-  void Copy(size_t begin, size_t end);
-  // Something that takes the place of what stands at `at`.
-  void Replace(size_t at, std::string_view bytes) { Put(at, at + 1, bytes); }
-  void Replace(size_t at, char32_t c);
-  // Something new that follows what ends at `end`; it shares the origin of the byte before.
-  void Insert(size_t end, std::string_view bytes) { Put(end - 1, end, bytes); }
-  void Insert(size_t end, char32_t c);
-
- private:
-  void Put(size_t origin, size_t next, std::string_view bytes);
-
-  const AlignedText& from_;
-  AlignedText& to_;
-};
+class CharsMap;
 
 class Normalizer {
  public:
@@ -64,7 +29,10 @@ struct BertNormalizerOptions {
 };
 std::unique_ptr<Normalizer> MakeBertNormalizer(const BertNormalizerOptions& options);
 std::unique_ptr<Normalizer> MakeLowercase();
-std::unique_ptr<Normalizer> MakeNfc();
+// NFC, NFD, NFKC and NFKD (UAX 15).
+std::unique_ptr<Normalizer> MakeNormalizationForm(bool compatibility, bool compose);
+// SentencePiece's table of replacements.
+std::unique_ptr<Normalizer> MakePrecompiled(CharsMap map);
 // What a SentencePiece model does to a text.
 struct SentencePieceNormalizerOptions {
   std::string charsmap;             // table of replacements, may be empty

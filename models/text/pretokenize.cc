@@ -6,6 +6,8 @@
 
 #include "models/text/parse.h"
 #include "models/text/pattern.h"
+#include "models/text/segmenter.h"
+#include "models/text/split_chars.h"
 #include "models/text/unicode.h"
 
 namespace pozor {
@@ -17,165 +19,6 @@ void PieceList::Clear() {
 }
 
 namespace {
-
-using unicode::Decode;
-using unicode::Is;
-
-// What becomes of the delimiters that a pattern finds.
-enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
-
-// Takes the matches and the stretches between them in order and puts out pieces.
-class Segmenter {
- public:
-  Segmenter(Behavior behavior, std::vector<Piece>* out) : behavior_(behavior), out_(*out) {}
-
-  void Add(size_t begin, size_t end, bool is_match) {
-    switch (behavior_) {
-      case Behavior::kIsolated:
-        Emit(begin, end);
-        return;
-      case Behavior::kRemoved:
-        if (!is_match) Emit(begin, end);
-        return;
-      case Behavior::kContiguous:
-        Join(begin, end, is_match == was_match_);
-        break;
-      case Behavior::kMergedWithPrevious:
-        Join(begin, end, is_match && !was_match_);
-        break;
-      case Behavior::kMergedWithNext:
-        // A match waits for what follows; another match sends it off alone.
-        Join(begin, end, !is_match && was_match_);
-        break;
-    }
-    was_match_ = is_match;
-  }
-
-  void Finish() {
-    if (held_) Emit(begin_, end_);
-    held_ = was_match_ = false;
-  }
-
- private:
-  void Join(size_t begin, size_t end, bool join) {
-    if (held_ && !join) Emit(begin_, end_);
-    if (!held_ || !join) begin_ = begin;
-    end_ = end;
-    held_ = true;
-  }
-
-  void Emit(size_t begin, size_t end) {
-    if (begin == end) return;
-    out_.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end), -1});
-  }
-
-  Behavior behavior_;
-  std::vector<Piece>& out_;
-  size_t begin_ = 0, end_ = 0;  // the piece that may still grow
-  bool held_ = false, was_match_ = false;
-};
-
-// Replaces each text piece by what split(piece text, offset, segmenter) makes of it.
-template <class Split>
-void SplitPieces(PieceList& list, Behavior behavior, Split&& split) {
-  list.spare_pieces.clear();
-  Segmenter segmenter(behavior, &list.spare_pieces);
-  const std::string_view text = list.text.bytes;
-  for (const Piece& piece : list.pieces) {
-    if (piece.id >= 0) {
-      list.spare_pieces.push_back(piece);
-      continue;
-    }
-    split(text.substr(0, piece.end), size_t{piece.begin}, segmenter);
-    segmenter.Finish();
-  }
-  list.pieces.swap(list.spare_pieces);
-}
-
-// Splits at single characters that `matches`.
-template <class Matches>
-void SplitAtChars(PieceList& list, Behavior behavior, Matches&& matches) {
-  SplitPieces(list, behavior, [&](std::string_view text, size_t begin, Segmenter& out) {
-    size_t last = begin;
-    for (size_t i = begin, size = 0; i < text.size(); i += size) {
-      if (!matches(Decode(text.data() + i, &size))) continue;
-      if (last < i) out.Add(last, i, false);
-      out.Add(i, i + size, true);
-      last = i + size;
-    }
-    if (last < text.size()) out.Add(last, text.size(), false);
-  });
-}
-
-class WhitespaceSplit final : public PreTokenizer {
- public:
-  void Apply(PieceList& list) const override {
-    SplitAtChars(list, Behavior::kRemoved, [](char32_t c) { return Is(c, unicode::kSpaceBit); });
-  }
-};
-
-class Punctuation final : public PreTokenizer {
- public:
-  explicit Punctuation(Behavior behavior) : behavior_(behavior) {}
-  void Apply(PieceList& list) const override {
-    SplitAtChars(list, behavior_, [](char32_t c) { return Is(c, unicode::kPunctuationBit); });
-  }
-
- private:
-  Behavior behavior_;
-};
-
-class BertPreTokenizer final : public PreTokenizer {
- public:
-  void Apply(PieceList& list) const override {
-    WhitespaceSplit().Apply(list);
-    Punctuation(Behavior::kIsolated).Apply(list);
-  }
-};
-
-class Digits final : public PreTokenizer {
- public:
-  explicit Digits(bool individual) : individual_(individual) {}
-  void Apply(PieceList& list) const override {
-    SplitAtChars(list, individual_ ? Behavior::kIsolated : Behavior::kContiguous,
-                 [](char32_t c) { return Is(c, unicode::kNumericBit); });
-  }
-
- private:
-  bool individual_;
-};
-
-class CharDelimiterSplit final : public PreTokenizer {
- public:
-  explicit CharDelimiterSplit(char32_t delimiter) : delimiter_(delimiter) {}
-  void Apply(PieceList& list) const override {
-    SplitAtChars(list, Behavior::kRemoved, [this](char32_t c) { return c == delimiter_; });
-  }
-
- private:
-  char32_t delimiter_;
-};
-
-// \w+|[^\w\s]+
-class Whitespace final : public PreTokenizer {
- public:
-  void Apply(PieceList& list) const override {
-    SplitPieces(list, Behavior::kIsolated, [](std::string_view text, size_t begin, Segmenter& out) {
-      size_t last = begin;
-      uint16_t kind = 0;
-      for (size_t i = begin, size = 0; i < text.size(); i += size) {
-        const uint16_t bits = unicode::RecordOf(Decode(text.data() + i, &size)).bits;
-        const uint16_t now = bits & (unicode::kWordBit | unicode::kSpaceBit);
-        if (i > begin && now != kind) {
-          if (kind != unicode::kSpaceBit) out.Add(last, i, false);
-          last = i;
-        }
-        kind = now;
-      }
-      if (kind != unicode::kSpaceBit) out.Add(last, text.size(), false);
-    });
-  }
-};
 
 class Split final : public PreTokenizer {
  public:
@@ -202,60 +45,6 @@ class Split final : public PreTokenizer {
   Pattern pattern_;
   Behavior behavior_;
   bool invert_;
-};
-
-class FixedLength final : public PreTokenizer {
- public:
-  explicit FixedLength(size_t length) : length_(length) {}
-  void Apply(PieceList& list) const override {
-    SplitPieces(list, Behavior::kIsolated,
-                [this](std::string_view text, size_t begin, Segmenter& out) {
-                  size_t last = begin, count = 0;
-                  for (size_t i = begin; i < text.size(); ++count) {
-                    if (count == length_) {
-                      out.Add(last, i, false);
-                      last = i;
-                      count = 0;
-                    }
-                    i += unicode::SequenceLength(text[i]);
-                  }
-                  out.Add(last, text.size(), false);
-                });
-  }
-
- private:
-  size_t length_;
-};
-
-// Cuts where the script changes; kana counts as Han, a space belongs to any script. What stands
-// before the first character with a script is dropped, as in the original.
-class UnicodeScripts final : public PreTokenizer {
- public:
-  void Apply(PieceList& list) const override {
-    SplitPieces(list, Behavior::kIsolated, [](std::string_view text, size_t begin, Segmenter& out) {
-      int last_script = -1;
-      size_t last = text.size();
-      for (size_t i = begin, size = 0; i < text.size(); i += size) {
-        const uint8_t script = ScriptFor(Decode(text.data() + i, &size));
-        if (script == 0) continue;
-        if (script != last_script) {
-          if (last_script >= 0) out.Add(last, i, false);
-          last = i;
-        }
-        last_script = script;
-      }
-      out.Add(last, text.size(), false);
-    });
-  }
-
- private:
-  static uint8_t ScriptFor(char32_t c) {
-    if (c == 0x30FC) return unicode::kScriptHan;
-    if (c == ' ') return 0;
-    const uint8_t script = unicode::ScriptOf(c);
-    const bool kana = script == unicode::kScriptHiragana || script == unicode::kScriptKatakana;
-    return kana ? unicode::kScriptHan : script;
-  }
 };
 
 // Rewrites the text pieces one by one; rewrite(piece, out) writes the new form of each.
@@ -442,32 +231,31 @@ MaybePreTokenizer ParseByteLevel(const JsonValue& json, const std::string& where
 MaybePreTokenizer Parse(const JsonValue& json, const std::string& where, int depth) {
   if (json.is_null()) return std::unique_ptr<PreTokenizer>();
   POZOR_TRY(const std::string_view type, parse::Type(json, where));
-  const auto made = [](auto parsed) { return std::unique_ptr<PreTokenizer>(std::move(parsed)); };
   if (type == "Sequence") return ParseSequence(json, where, depth);
-  if (type == "BertPreTokenizer") return made(std::make_unique<BertPreTokenizer>());
-  if (type == "Whitespace") return made(std::make_unique<Whitespace>());
-  if (type == "WhitespaceSplit") return made(std::make_unique<WhitespaceSplit>());
-  if (type == "UnicodeScripts") return made(std::make_unique<UnicodeScripts>());
+  if (type == "BertPreTokenizer") return MakeBertPreTokenizer();
+  if (type == "Whitespace") return MakeWhitespace();
+  if (type == "WhitespaceSplit") return MakeWhitespaceSplit();
+  if (type == "UnicodeScripts") return MakeUnicodeScripts();
   if (type == "Split") return ParseSplit(json, where);
   if (type == "Metaspace") return ParseMetaspace(json, where);
   if (type == "ByteLevel") return ParseByteLevel(json, where);
   if (type == "Punctuation") {
     POZOR_TRY(const Behavior behavior, ParseBehavior(json, "Isolated", where));
-    return made(std::make_unique<Punctuation>(behavior));
+    return MakePunctuation(behavior);
   }
   if (type == "Digits") {
     POZOR_TRY(const bool individual, parse::Bool(json, "individual_digits", false, where));
-    return made(std::make_unique<Digits>(individual));
+    return MakeDigits(individual);
   }
   if (type == "Delimiter" || type == "CharDelimiterSplit") {
     POZOR_TRY(const std::string delimiter, OneCharacter(json, "delimiter", where));
     size_t size = 0;
-    return made(std::make_unique<CharDelimiterSplit>(Decode(delimiter.data(), &size)));
+    return MakeCharDelimiterSplit(unicode::Decode(delimiter.data(), &size));
   }
   if (type == "FixedLength") {
     POZOR_TRY(const int64_t length, parse::Count(json, "length", 5, where));
     if (length == 0) return parse::Bad(where, "length", "it is 0");
-    return made(std::make_unique<FixedLength>(static_cast<size_t>(length)));
+    return MakeFixedLength(static_cast<size_t>(length));
   }
   return parse::Bad(where, "type", "unknown pre-tokenizer \"" + std::string(type) + "\"");
 }
@@ -476,10 +264,6 @@ MaybePreTokenizer Parse(const JsonValue& json, const std::string& where, int dep
 
 MaybePreTokenizer ParsePreTokenizer(const JsonValue& json, const std::string& where) {
   return Parse(json, where, 0);
-}
-
-std::unique_ptr<PreTokenizer> MakeBertPreTokenizer() {
-  return std::make_unique<BertPreTokenizer>();
 }
 
 std::unique_ptr<PreTokenizer> MakeByteLevel(bool qwen, bool add_prefix_space) {
@@ -494,10 +278,6 @@ std::unique_ptr<PreTokenizer> MakeByteLevel(bool qwen, bool add_prefix_space) {
 std::unique_ptr<PreTokenizer> MakeMetaspace(bool prepend, bool split) {
   const auto scheme = prepend ? Metaspace::Scheme::kAlways : Metaspace::Scheme::kNever;
   return std::make_unique<Metaspace>("\u2581", scheme, split);
-}
-
-bool IsBertPreTokenizer(const PreTokenizer* pre_tokenizer) {
-  return dynamic_cast<const BertPreTokenizer*>(pre_tokenizer) != nullptr;
 }
 
 namespace {
