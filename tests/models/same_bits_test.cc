@@ -129,6 +129,7 @@ TEST_CASE("sixteen callers at once") {
   const size_t width = model.Info().dimensions;
   std::atomic<size_t> wrong{0};
   std::vector<std::thread> callers;
+  callers.reserve(16);
   for (size_t caller = 0; caller < 16; ++caller) {
     callers.emplace_back([&, caller] {
       if (caller % 4 == 0) {
