@@ -32,6 +32,7 @@ class Unigram final : public TokenModel {
     trie_.Build(std::move(entries));
     for (const double score : options_.scores) lowest_ = std::min(lowest_, score);
     FindByteTokens();
+    FindCuts();
   }
 
   bool Tokenize(std::string_view word, ModelScratch& scratch) const override {
@@ -51,6 +52,18 @@ class Unigram final : public TokenModel {
     std::reverse(scratch.tokens.begin() + static_cast<ptrdiff_t>(first), scratch.tokens.end());
     NameUnknown(word, first, scratch.tokens);
     return true;
+  }
+
+  // Where no pre-tokenizer cuts at U+2581 a whole text is one word, and no piece reaches across
+  // most of these places. The way through each part is the same as through the whole if sums of
+  // scores are exact: then it does not matter what stands before.
+  size_t IndependentPart(std::string_view word) const override {
+    if (!cuts_at_space_ || word.size() > kExactBytes) return word.size();
+    size_t at = 0;
+    while ((at = word.find(kSpace, at + 1)) != std::string_view::npos) {
+      if (!joins_space_[static_cast<uint8_t>(word[at - 1])]) return at;
+    }
+    return word.size();
   }
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
@@ -123,6 +136,27 @@ class Unigram final : public TokenModel {
            });
   }
 
+  static constexpr std::string_view kSpace = "\u2581";
+  // Scores are float32 in the models that these files come from: with multiples of 2^-30 below
+  // 2^7 in size, a double holds sums of 2^16 of them.
+  static constexpr double kGrain = 0x1p30, kLargest = 0x1p7;
+  static constexpr size_t kExactBytes = size_t{1} << 16;
+
+  void FindCuts() {
+    const auto coarse = [](double score) {
+      return std::abs(score) < kLargest && std::trunc(score * kGrain) == score * kGrain;
+    };
+    cuts_at_space_ = vocabulary_.Find(kSpace) >= 0 && coarse(lowest_ - kUnknownPenalty) &&
+                     std::all_of(options_.scores.begin(), options_.scores.end(), coarse);
+    for (size_t id = 0; id < vocabulary_.id_limit(); ++id) {
+      const std::string_view text = vocabulary_.Text(static_cast<int32_t>(id));
+      size_t at = 0;
+      while ((at = text.find(kSpace, at + 1)) != std::string_view::npos) {
+        joins_space_[static_cast<uint8_t>(text[at - 1])] = true;
+      }
+    }
+  }
+
   void FindByteTokens() {
     for (size_t byte = 0; byte < 256; ++byte) byte_ids_[byte] = vocabulary_.Find(ByteToken(byte));
   }
@@ -131,6 +165,8 @@ class Unigram final : public TokenModel {
   UnigramOptions options_;
   ByteTrie trie_;
   std::array<int32_t, 256> byte_ids_{};
+  bool cuts_at_space_ = false;
+  bool joins_space_[256] = {};  // last bytes of what some piece joins with a following U+2581
   double lowest_ = std::numeric_limits<double>::infinity();
 };
 
