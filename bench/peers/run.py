@@ -3,8 +3,9 @@
     bench/peers/run.py MODEL --converted OUT --texts a.txt b.txt@4 -o result.json
 
 Prints the table that the README shows. Peers are chosen by name (--peers, default all f32 ones); each
-runs with one session, and with as many sessions as threads ("-streams") where there are several threads:
-whichever is faster is its own best.
+runs with every batch size of --batch, with one session, and with as many sessions as threads
+("-streams") where there are several threads: whichever is fastest is its own best. A part of a file
+(@STRIDE) has bigger steps between neighbouring lengths than the whole: give it the smaller batches.
 """
 import argparse
 import json
@@ -14,38 +15,37 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# name: environment, engine, precision, streams, texts of a batch, variables
+# name: environment, engine, precision, a stream a thread, variables
 PEERS = {
-    "onnxruntime": ("run", "onnxruntime", "f32", False, 32, {}),
-    "onnxruntime-streams": ("run", "onnxruntime", "f32", True, 32, {}),
-    "openvino": ("run", "openvino", "f32", False, 32, {}),
-    "openvino-streams": ("run", "openvino", "f32", True, 32, {}),
-    "ctranslate2": ("run", "ctranslate2", "f32", False, 32, {}),
-    "ctranslate2-streams": ("run", "ctranslate2", "f32", True, 32, {}),
+    "onnxruntime": ("run", "onnxruntime", "f32", False, {}),
+    "onnxruntime-streams": ("run", "onnxruntime", "f32", True, {}),
+    "openvino": ("run", "openvino", "f32", False, {}),
+    "openvino-streams": ("run", "openvino", "f32", True, {}),
+    "ctranslate2": ("run", "ctranslate2", "f32", False, {}),
+    "ctranslate2-streams": ("run", "ctranslate2", "f32", True, {}),
     # Its own choice is AVX2 on some CPUs where AVX-512 is faster.
-    "ctranslate2-avx512": ("run", "ctranslate2", "f32", False, 32, {"CT2_FORCE_CPU_ISA": "AVX512"}),
-    "ctranslate2-avx512-streams": ("run", "ctranslate2", "f32", True, 32, {"CT2_FORCE_CPU_ISA": "AVX512"}),
-    "sentence-transformers": ("torch", "sentence-transformers", "f32", False, 32, {}),
-    "openvino-bf16": ("run", "openvino", "bf16", False, 32, {}),
-    "onnxruntime-int8": ("run", "onnxruntime", "int8", False, 32, {}),
-    "onnxruntime-int8-streams": ("run", "onnxruntime", "int8", True, 32, {}),
-    "openvino-int8": ("run", "openvino", "int8", False, 32, {}),
-    "openvino-int8-streams": ("run", "openvino", "int8", True, 32, {}),
-    "ctranslate2-int8": ("run", "ctranslate2", "int8", False, 32, {}),
-    "ctranslate2-int8-streams": ("run", "ctranslate2", "int8", True, 32, {}),
+    "ctranslate2-avx512": ("run", "ctranslate2", "f32", False, {"CT2_FORCE_CPU_ISA": "AVX512"}),
+    "ctranslate2-avx512-streams": ("run", "ctranslate2", "f32", True, {"CT2_FORCE_CPU_ISA": "AVX512"}),
+    "sentence-transformers": ("torch", "sentence-transformers", "f32", False, {}),
+    "openvino-bf16": ("run", "openvino", "bf16", False, {}),
+    "onnxruntime-int8": ("run", "onnxruntime", "int8", False, {}),
+    "onnxruntime-int8-streams": ("run", "onnxruntime", "int8", True, {}),
+    "openvino-int8": ("run", "openvino", "int8", False, {}),
+    "openvino-int8-streams": ("run", "openvino", "int8", True, {}),
+    "ctranslate2-int8": ("run", "ctranslate2", "int8", False, {}),
+    "ctranslate2-int8-streams": ("run", "ctranslate2", "int8", True, {}),
 }
 
 
 def peer_option(name, options):
-    environment, engine, precision, streams, batch, variables = PEERS[name]
+    environment, engine, precision, streams, variables = PEERS[name]
     words = ["env", *(f"{key}={value}" for key, value in variables.items()),
              str(options.environments / environment / "bin" / "python"), str(HERE / "worker.py"),
              "--engine", engine, "--model", "{model}", "--precision", precision, "--threads", "{threads}",
              "--max-length", str(options.max_length), "--converted", str(options.converted)]
     if streams:
         words += ["--streams", "{threads}"]
-    batch = options.batch or batch
-    return f"{name}:{precision}:{batch}=" + " ".join("'" + word + "'" if " " in word else word for word in words)
+    return f"{name}:{precision}:{options.batch}=" + " ".join("'" + word + "'" if " " in word else word for word in words)
 
 
 def bench_command(options):
@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--texts", nargs="*", default=[], metavar="FILE[@STRIDE]")
     parser.add_argument("--workloads", nargs="*", default=[], metavar="NAME", help="fixed-N, query-N, mix")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--batch", type=int, default=0, help="texts of a peer's batch")
+    parser.add_argument("--batch", default="8,32", help="texts of a peer's batch: its best one counts (8,32)")
     parser.add_argument("--max-length", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=1)

@@ -98,7 +98,7 @@ TEST_CASE("a plan has every combination") {
   options.tiers = {"avx2", "avx512"};
   options.precisions = {"f32", "int8"};
   options.batch_tokens = {128, 256};
-  options.peers.push_back({"peer", "f32", 32, "run {model} -t {threads} -m {max_length}"});
+  options.peers.push_back({"peer", "f32", {8, 32}, "run {model} -t {threads} -m {max_length}"});
   options.model = "m";
   options.max_length = 64;
   options.program = "pozor";
@@ -221,10 +221,12 @@ TEST_CASE("a whole run") {
   options.in_process = true;
   options.bandwidth = false;
   // A peer that answers everything at once: the driver must not care what is inside.
-  options.peers.push_back({"peer", "f32", 4,
+  options.peers.push_back({"peer",
+                           "f32",
+                           {4},
                            "/bin/sh -c 'echo \"{\\\"ready\\\": true}\"; while read line; do echo "
                            "\"{\\\"seconds\\\": 0.5, \\\"saved\\\": 0}\"; done'"});
-  options.peers.push_back({"dead", "f32", 4, "/bin/sh -c 'exit 1'"});
+  options.peers.push_back({"dead", "f32", {4}, "/bin/sh -c 'exit 1'"});
   const auto result = RunBench(options);
   REQUIRE(result.ok());
   REQUIRE(result->rows.size() == 4);  // the dead one is left out, and said so

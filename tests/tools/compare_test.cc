@@ -207,6 +207,14 @@ TEST_CASE("engines of one run") {
   CHECK_FALSE(row.normalised);
   CHECK((*SplitEngines(loaded, "after"))[0].label == "after");
   CHECK_FALSE(SplitEngines(loaded, "nobody").ok());
+
+  // Of two batches the faster one stands for its engine.
+  loaded.result.rows.push_back(loaded.result.rows[1]);
+  loaded.result.rows[2].key.batch = 8;
+  loaded.result.rows[2].summary.seconds *= 0.5;
+  const auto best = SplitEngines(loaded, "before");
+  REQUIRE((*best)[1].result.rows.size() == 1);
+  CHECK((*best)[1].result.rows[0].summary.seconds == loaded.result.rows[2].summary.seconds);
 }
 
 TEST_CASE("Google Benchmark's JSON") {

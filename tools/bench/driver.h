@@ -19,7 +19,8 @@ namespace pozor::tools {
 struct PeerSpec {
   std::string name;
   std::string precision = "f32";
-  size_t batch = 32;
+  // Texts of a batch; a row each, since the best one depends on how the lengths are mixed.
+  std::vector<size_t> batches = {32};
   // {model}, {threads} and {max_length} are filled in.
   std::string command;
 };

@@ -97,7 +97,7 @@ std::vector<EnginePlan> PlanEngines(const BenchOptions& options) {
       engine.name = peer.name;
       engine.precision = peer.precision;
       engine.threads = threads;
-      engine.batches = {peer.batch};
+      engine.batches = peer.batches;
       engine.command = peer.command;
       engines.push_back(engine);
     }

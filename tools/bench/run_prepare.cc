@@ -81,6 +81,8 @@ Status Run::MakeWorkloads(Channel& worker) {
       for (size_t e = 0; e < engines_.size(); ++e) {
         if (engines_[e].threads != threads) continue;
         for (const size_t batch : engines_[e].batches) {
+          // A single text is a batch of its own.
+          if (result_.workloads[place].kind == "query" && batch != engines_[e].batches[0]) continue;
           RowPlan plan;
           plan.engine = e;
           plan.workload = place;

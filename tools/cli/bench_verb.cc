@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstdlib>
+
 #include "tools/bench.h"
 #include "tools/bench/text.h"
 #include "tools/bench/worker.h"
@@ -8,20 +11,26 @@
 namespace pozor::tools {
 namespace {
 
-// "NAME[:PRECISION[:BATCH]]=COMMAND"
+// "NAME[:PRECISION[:BATCH,...]]=COMMAND"
 PeerSpec ParsePeer(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) {
-    throw CLI::ValidationError("'" + text + "' is not NAME[:PRECISION[:BATCH]]=COMMAND");
+    throw CLI::ValidationError("'" + text + "' is not NAME[:PRECISION[:BATCH,...]]=COMMAND");
   }
   const std::vector<std::string> parts = SplitText(text.substr(0, equals), ':');
   PeerSpec peer;
   peer.name = parts[0];
   peer.command = text.substr(equals + 1);
   if (parts.size() > 1) peer.precision = parts[1];
-  if (parts.size() > 2) peer.batch = std::strtoul(parts[2].c_str(), nullptr, 10);
-  if (peer.name.empty() || peer.batch == 0) {
-    throw CLI::ValidationError("'" + text + "' is not NAME[:PRECISION[:BATCH]]=COMMAND");
+  if (parts.size() > 2) peer.batches.clear();
+  const std::vector<std::string> batches =
+      parts.size() > 2 ? SplitText(parts[2], ',') : std::vector<std::string>();
+  for (const std::string& batch : batches) {
+    peer.batches.push_back(std::strtoul(batch.c_str(), nullptr, 10));
+  }
+  const bool empty = std::find(peer.batches.begin(), peer.batches.end(), 0) != peer.batches.end();
+  if (peer.name.empty() || empty) {
+    throw CLI::ValidationError("'" + text + "' is not NAME[:PRECISION[:BATCH,...]]=COMMAND");
   }
   return peer;
 }
@@ -73,7 +82,8 @@ void AddMethod(VerbParser& parser, BenchRequest* request) {
          [&options](const std::vector<std::string>& peers) {
            for (const std::string& peer : peers) options.peers.push_back(ParsePeer(peer));
          },
-         "NAME[:PRECISION[:BATCH]]=COMMAND: another engine's worker, in the same rounds; {model}, "
+         "NAME[:PRECISION[:BATCH,...]]=COMMAND: another engine's worker, in the same rounds; "
+         "{model}, "
          "{threads} and {max_length} are filled in")
       ->type_name("SPEC");
   app.add_flag("--only-peers", options.only_peers, "no rows of Pozor itself");

@@ -30,14 +30,16 @@ void NameSeries(std::vector<Series>* series) {
   const bool engines = Varies(*series, [](const Series& s) { return s.engine; });
   const bool precisions = Varies(*series, [](const Series& s) { return s.precision; });
   const bool tiers = Varies(*series, [](const Series& s) { return s.tier; });
-  const bool batches = Varies(*series, batch);
   for (Series& one : *series) {
     std::vector<std::string> parts;
     if (files) parts.push_back(one.file->label);
     if (engines || parts.empty()) parts.push_back(one.engine);
     if (precisions) parts.push_back(one.precision);
     if (tiers) parts.push_back(one.tier);
-    if (batches && one.engine == "pozor") parts.push_back("batch " + batch(one));
+    const bool batches = std::any_of(series->begin(), series->end(), [&](const Series& other) {
+      return other.file == one.file && other.engine == one.engine && other.batch != one.batch;
+    });
+    if (batches) parts.push_back("batch " + batch(one));
     one.name = Join(parts, " · ");
   }
 }

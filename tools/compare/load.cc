@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "models/json.h"
 #include "tools/bench/plan.h"
@@ -217,17 +216,28 @@ std::vector<std::string> EnginesOf(const BenchResult& result) {
   return engines;
 }
 
+// Of rows that differ only in their batch the fastest stays, without it: an engine at its best.
+void KeepBestBatch(std::vector<Row>* rows) {
+  std::vector<Row> best;
+  for (Row& row : *rows) {
+    row.key.batch = 0;
+    const auto known =
+        std::find_if(best.begin(), best.end(), [&](const Row& one) { return one.key == row.key; });
+    if (known == best.end())
+      best.push_back(std::move(row));
+    else if (row.summary.seconds < known->summary.seconds)
+      *known = std::move(row);
+  }
+  *rows = std::move(best);
+}
+
 LoadedResult OnlyEngine(const LoadedResult& loaded, const std::string& engine) {
   LoadedResult part = loaded;
   part.label = engine;
   std::erase_if(part.result.rows, [&](const Row& row) { return row.key.engine != engine; });
   std::erase_if(part.result.starts, [&](const StartRecord& s) { return s.engine != engine; });
-  std::set<size_t> batches;
-  for (const Row& row : part.result.rows) batches.insert(row.key.batch);
-  for (Row& row : part.result.rows) {
-    row.key.engine.clear();
-    if (batches.size() == 1) row.key.batch = 0;
-  }
+  for (Row& row : part.result.rows) row.key.engine.clear();
+  KeepBestBatch(&part.result.rows);
   return part;
 }
 

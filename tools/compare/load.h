@@ -26,8 +26,8 @@ Result<LoadedResult> ParseResult(std::string_view json, const std::string& path)
 Result<std::vector<LoadedResult>> LoadResults(const std::vector<std::string>& paths);
 
 // The engines of one result as results of their own, labelled by their names, `base` first (empty:
-// the first in the file): rows of one run compare with each other. Batches are the engines' own
-// matter and leave the keys, unless an engine ran with several. NotFound if `base` is no engine.
+// the first in the file): rows of one run compare with each other. Of several batches each engine
+// keeps its best one, row by row. NotFound if `base` is no engine.
 Result<std::vector<LoadedResult>> SplitEngines(const LoadedResult& loaded, const std::string& base);
 
 }  // namespace pozor::tools
