@@ -26,9 +26,17 @@ bool IsSmall(std::span<const std::string_view> texts) {
   return bytes <= kInlineBytes;
 }
 
-GraphOptions MakeGraphOptions(const Model::Impl& model, const EncodeOptions& options,
-                              Profile* profile) {
+// The first row of the last layer is all that a text's vector is made of.
+bool ReadsFirstRowsOnly(const Head& head, const EncodePlan& plan) {
+  return head.poolings.size() == 1 && head.poolings.front() == Pooling::kCls &&
+         plan.pool_first == 0;
+}
+
+GraphOptions MakeGraphOptions(const Model::Impl& model, const EncodePlan& plan,
+                              const EncodeOptions& options, Profile* profile) {
   GraphOptions graph;
+  graph.longest_text = plan.tokenize.max_length;
+  graph.rows = ReadsFirstRowsOnly(model.pipeline.head, plan) ? RowsRead::kFirst : RowsRead::kAll;
   graph.threads = options.threads;
   graph.batch_tokens = options.batch_tokens;
   graph.max_memory = options.max_memory == 0 ? model.options.max_memory : options.max_memory;
@@ -117,7 +125,7 @@ Result<EncodeStats> Model::EncodeInto(std::span<const std::string_view> texts, f
   }
   if (texts.empty()) return EncodeStats();
   Profile profile;
-  const GraphOptions graph = MakeGraphOptions(*impl_, options, &profile);
+  const GraphOptions graph = MakeGraphOptions(*impl_, plan, options, &profile);
   ArrayClient client(*impl_, plan, options, texts, out, stride);
   Result<EncodeStats> stats =
       IsSmall(texts) ? RunInline(*impl_, client, graph) : RunClient(*impl_, client, graph);
@@ -131,7 +139,7 @@ Result<EncodeStats> Model::EncodeStream(TextSource& source, VectorSink& sink,
                                         const EncodeOptions& options) const try {
   POZOR_TRY(const EncodePlan plan, EncodePlan::Make(*impl_, options));
   Profile profile;
-  const GraphOptions graph = MakeGraphOptions(*impl_, options, &profile);
+  const GraphOptions graph = MakeGraphOptions(*impl_, plan, options, &profile);
   StreamClient client(*impl_, plan, options, source, sink);
   Result<EncodeStats> stats = RunClient(*impl_, client, graph);
   if (stats.ok() && options.profile != nullptr) *options.profile = profile.Table();

@@ -202,8 +202,12 @@ TEST_CASE("ceilings are refused with both numbers") {
 }
 
 TEST_CASE("resident memory") {
-  CHECK(PeakResidentBytes() >= ResidentBytes());
-  CHECK(ResidentBytesWith(0) >= ResidentBytes());
+  // The system counts pages in batches a thread, and asking touches some: readings are this apart.
+  constexpr size_t kSlack = size_t{1} << 20;
+  const size_t now = ResidentBytes();
+  CHECK(now > 0);
+  CHECK(PeakResidentBytes() + kSlack >= now);
+  CHECK(ResidentBytesWith(0) + kSlack >= now);
   CHECK(ResidentBytesWith(size_t{1} << 30) >= size_t{1} << 30);
 }
 

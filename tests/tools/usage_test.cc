@@ -77,6 +77,16 @@ TEST_CASE("wrong use is exit code 2 and one line that says what is right") {
   }
 }
 
+TEST_CASE("POZOR_KERNEL: a bad name is refused with the good ones") {
+  ProcessOptions options;
+  options.environment = {"POZOR_KERNEL=avx512-f32f32f32-99x99x1"};
+  const ProcessResult bad = Pozor({"info"}, options);
+  CHECK(bad.exit_code == 2);
+  CHECK(Contains(bad.errors, "99x99"));
+  CHECK(Contains(bad.errors, "use one of "));
+  CHECK(EndsInOneError(bad));
+}
+
 TEST_CASE("POZOR_CPU: a bad name is refused, a good one is used, --cpu goes before it") {
   ProcessOptions options;
   options.environment = {"POZOR_CPU=avx3"};

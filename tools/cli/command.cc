@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu.h"
+#include "kernels/gemm.h"
 #include "pozor/pozor.hpp"
 #include "tools/cli/report.h"
 #include "tools/cli/suggest.h"
@@ -53,8 +54,10 @@ int RunCommand(int argc, char** argv) {
   }
   for (const Verb& verb : Verbs()) {
     if (verb.name != first) continue;
-    const std::string problem = ApplyCpuTierFromEnvironment();
-    if (!problem.empty()) return UsedWrongly(problem);
+    for (const std::string& problem :
+         {ApplyCpuTierFromEnvironment(), ApplyGemmKernelFromEnvironment()}) {
+      if (!problem.empty()) return UsedWrongly(problem);
+    }
     unsetenv("POZOR_CPU");  // applied; what --cpu says later must not be undone by loading a model
     return verb.run(arguments.subspan(2));
   }
