@@ -30,9 +30,9 @@ PanelColumns FindColumns(const WeightView& weight, const int32_t* columns, size_
     POZOR_DCHECK(source < static_cast<int64_t>(weight.n));
     out.start[j] =
         source < 0 ? nullptr : weight.data + static_cast<size_t>(source) * weight.n_stride;
-    if (out.start[j] == nullptr || (j != 0 && out.start[j] != out.start[0] + j)) {
-      out.contiguous = false;
-    }
+    const bool follows =
+        out.start[j] != nullptr && (j == 0 || (out.contiguous && out.start[j] == out.start[0] + j));
+    out.contiguous = out.contiguous && follows;
   }
   return out;
 }
