@@ -34,6 +34,11 @@ struct Sinks {
   std::function<void(size_t layer, MatView<const float> hidden)> hidden_states;
   std::function<bool(size_t layer, size_t head)> wants_attention;
   std::function<void(const AttentionBlock&)> attention;
+  // Of each text: rows [query_begin, query_end) only.
+  size_t query_begin = 0;
+  size_t query_end = SIZE_MAX;
+  // Blocks of one layer and text: for each head its row blocks, or for each row block its heads.
+  bool heads_together = false;
 
   Profile* profile = nullptr;  // times of the zones inside the encoder
 };

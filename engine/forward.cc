@@ -326,19 +326,27 @@ void ForwardPass::FeedForwardDown(size_t l, Range rows, Range panels) {
 
 void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
   if (!sinks.attention) return;
+  std::vector<size_t> heads;
   for (size_t head = 0; head < model_.spec.heads; ++head) {
-    if (sinks.wants_attention && !sinks.wants_attention(l, head)) continue;
-    for (size_t text = 0; text < batch_.texts(); ++text) {
+    if (!sinks.wants_attention || sinks.wants_attention(l, head)) heads.push_back(head);
+  }
+  for (size_t text = 0; text < batch_.texts() && !heads.empty(); ++text) {
+    const size_t tokens = batch_.length(text);
+    const size_t end = std::min(sinks.query_end, tokens);
+    if (sinks.query_begin >= end) continue;
+    const size_t blocks = (end - sinks.query_begin + kQueryBlock - 1) / kQueryBlock;
+    const size_t stride = RoundUp(tokens, kPanelColumns);
+    const AlignedBuffer rows(std::min(kQueryBlock, tokens) * stride * sizeof(float));
+    for (size_t i = 0; i < blocks * heads.size(); ++i) {
+      const size_t block = sinks.heads_together ? i / heads.size() : i % blocks;
+      const size_t head = heads[sinks.heads_together ? i % heads.size() : i / blocks];
       AttentionArgs args = AttentionOf(l, text, head);
-      const size_t stride = RoundUp(args.tokens, kPanelColumns);
-      const AlignedBuffer rows(std::min(kQueryBlock, args.tokens) * stride * sizeof(float));
-      for (size_t begin = 0; begin < args.tokens; begin += kQueryBlock) {
-        args.query_begin = begin;
-        args.query_end = std::min(begin + kQueryBlock, args.tokens);
-        AttentionWeights(args, scratch_, rows.As<float>(), stride);
-        const size_t count = args.query_end - begin;
-        sinks.attention({l, head, text, begin, {rows.As<float>(), count, args.tokens, stride}});
-      }
+      args.query_begin = sinks.query_begin + block * kQueryBlock;
+      args.query_end = std::min(args.query_begin + kQueryBlock, end);
+      AttentionWeights(args, scratch_, rows.As<float>(), stride);
+      const MatView<const float> weights = {rows.As<float>(), args.query_end - args.query_begin,
+                                            tokens, stride};
+      sinks.attention({l, head, text, args.query_begin, weights});
     }
   }
 }

@@ -120,6 +120,40 @@ Status Encode(const pozor_model& model, std::span<const pozor_text> texts, float
   return Status();
 }
 
+using RowsCall = int32_t (*)(void* user, const pozor_attention_rows* block);
+
+Status ToSelection(const pozor_attention_options* given, pozor::AttentionSelection* out) {
+  pozor_attention_options c;
+  POZOR_RETURN_IF_ERROR(CopyOptions(given, pozor_attention_options_init, &c));
+  POZOR_RETURN_IF_ERROR(CheckText(c.pair));
+  if (c.head_count > 0 && c.heads == nullptr) {
+    return pozor::InvalidArgument("heads: null with a count; give the pairs of layer and head");
+  }
+  for (size_t i = 0; i < c.head_count; ++i) {
+    out->heads.emplace_back(c.heads[2 * i], c.heads[2 * i + 1]);
+  }
+  out->query_begin = c.query_begin;
+  out->query_end = c.query_end;
+  out->heads_together = c.heads_together != 0;
+  if (c.has_pair != 0) out->pair = std::string(View(c.pair));
+  return Status();
+}
+
+Status Attention(const pozor_model& model, std::string_view text,
+                 const pozor::AttentionSelection& selection, RowsCall rows, void* user,
+                 size_t* tokens) {
+  const auto sink = [rows, user](const pozor::AttentionRows& block) {
+    const pozor_attention_rows copy = {block.layer, block.head,   block.query_begin, block.queries,
+                                       block.keys,  block.stride, block.weights};
+    if (rows(user, &copy) == 0) return Status();
+    return pozor::Cancelled("attention: stopped by its caller; call it again");
+  };
+  const auto result = model.model.Attention(text, selection, sink);
+  if (!result.ok()) return result.status();
+  if (tokens != nullptr) *tokens = result->tokens.ids.size();
+  return Status();
+}
+
 }  // namespace
 
 extern "C" {
@@ -195,6 +229,27 @@ pozor_status pozor_model_tokenize(const pozor_model* model, pozor_text text,
     std::copy_n(tokens.ids.data(), std::min(capacity, tokens.ids.size()), ids);
     *count = tokens.ids.size();
     return Status();
+  });
+}
+
+void pozor_attention_options_init(pozor_attention_options* options) {
+  *options = {};
+  options->struct_size = sizeof *options;
+  options->query_end = SIZE_MAX;
+}
+
+pozor_status pozor_model_attention(const pozor_model* model, pozor_text text,
+                                   const pozor_attention_options* attention,
+                                   const pozor_encode_options* options, RowsCall rows, void* user,
+                                   size_t* tokens) {
+  return Guard([&]() -> Status {
+    std::atomic<bool> stop{false};
+    pozor::AttentionSelection selection;
+    POZOR_RETURN_IF_ERROR(ToSelection(attention, &selection));
+    POZOR_RETURN_IF_ERROR(ToEncodeOptions(options, &stop, &selection.options));
+    POZOR_RETURN_IF_ERROR(CheckText(text));
+    if (rows == nullptr) return pozor::InvalidArgument("rows: null; give a function");
+    return Attention(*model, View(text), selection, rows, user, tokens);
   });
 }
 

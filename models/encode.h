@@ -51,6 +51,10 @@ class TextTokeniser {
 Status MakeVector(const Model::Impl& model, const EncodePlan& plan, MatView<const float> hidden,
                   uint64_t number, float* out);
 
+Result<TokenizeResult> ToTokenizeResult(Result<Encoding> encoding);
+
+Status OutOfMemory();  // what std::bad_alloc becomes
+
 // The stages that are alike for texts in memory and for streams.
 class EncodeClient : public GraphClient {
  public:

@@ -84,6 +84,8 @@ Result<EncodeStats> RunClient(const Model::Impl& model, EncodeClient& client,
   return ToStats(stats, client.truncated());
 }
 
+}  // namespace
+
 Result<TokenizeResult> ToTokenizeResult(Result<Encoding> encoding) {
   if (!encoding.ok()) return encoding.status();
   TokenizeResult result;
@@ -94,6 +96,9 @@ Result<TokenizeResult> ToTokenizeResult(Result<Encoding> encoding) {
   for (const Span& span : encoding->byte_offsets) {
     result.byte_offsets.emplace_back(span.begin, span.end);
   }
+  result.special = std::move(encoding->special);
+  result.sequence = std::move(encoding->sequence);
+  result.words = std::move(encoding->words);
   result.truncated = !encoding->overflow.empty();
   return result;
 }
@@ -101,8 +106,6 @@ Result<TokenizeResult> ToTokenizeResult(Result<Encoding> encoding) {
 Status OutOfMemory() {
   return ResourceExhausted("memory: the system has too little for this call; free some");
 }
-
-}  // namespace
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::Model(Model&&) noexcept = default;

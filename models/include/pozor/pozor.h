@@ -127,6 +127,39 @@ pozor_status pozor_model_tokenize(const pozor_model* model, pozor_text text,
                                   const pozor_encode_options* options, int32_t* ids,
                                   size_t capacity, size_t* count);
 
+/* A block of attention rows of one head: weights[i * stride + j] is what query query_begin + i
+ * gives to key j. May grow at its end. */
+typedef struct pozor_attention_rows {
+  size_t layer, head;
+  size_t query_begin;
+  size_t queries; /* of this block */
+  size_t keys;    /* tokens of the text */
+  size_t stride;  /* floats from one row to the next */
+  const float* weights;
+} pozor_attention_rows;
+
+typedef struct pozor_attention_options {
+  size_t struct_size;
+  const size_t* heads;    /* [head_count][2]: layer and head, from 0 */
+  size_t head_count;      /* 0: all */
+  size_t query_begin;     /* rows of tokens query_begin .. query_end - 1 */
+  size_t query_end;       /* SIZE_MAX: to the end of the text */
+  int32_t heads_together; /* 1: for each block of rows its heads, not for each head its blocks */
+  int32_t has_pair;       /* 1: `pair` is the second text */
+  pozor_text pair;
+} pozor_attention_options;
+
+void pozor_attention_options_init(pozor_attention_options* options);
+
+/* Hands the attention weights of a text to `rows`, block by block, on the thread of the call; a
+ * result other than 0 stops it (POZOR_CANCELLED). Both kinds of options may be null. *tokens, if
+ * not null, is how many the text has. */
+pozor_status pozor_model_attention(const pozor_model* model, pozor_text text,
+                                   const pozor_attention_options* attention,
+                                   const pozor_encode_options* options,
+                                   int32_t (*rows)(void* user, const pozor_attention_rows* block),
+                                   void* user, size_t* tokens);
+
 /* Cosine similarity of two vectors of n numbers; 0 if either is zero. */
 float pozor_cosine(const float* a, const float* b, size_t n);
 

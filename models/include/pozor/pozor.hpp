@@ -110,7 +110,48 @@ struct TokenizeResult {
   std::vector<std::string> tokens;
   std::vector<std::pair<uint32_t, uint32_t>> offsets;       // code points
   std::vector<std::pair<uint32_t, uint32_t>> byte_offsets;  // UTF-8 bytes
+  std::vector<uint8_t> special;   // 1: added by the tokenizer, not in the text
+  std::vector<int32_t> sequence;  // 0, or 1 in the second text of a pair; -1 for specials
+  std::vector<int32_t> words;     // pre-tokenizer's word within its text; -1 for specials
   bool truncated = false;
+};
+
+// A block of attention rows of one head: Row(i)[j] is the weight that query query_begin + i gives
+// to key j. Rows sum to 1; a key that the query does not see has weight 0.
+struct AttentionRows {
+  size_t layer = 0, head = 0;
+  size_t query_begin = 0;
+  size_t queries = 0;              // of this block
+  size_t keys = 0;                 // tokens of the text
+  size_t stride = 0;               // floats from one row to the next
+  const float* weights = nullptr;  // [queries, stride], valid during the call
+
+  const float* Row(size_t i) const { return weights + i * stride; }
+};
+
+// Which attention weights to compute. What is not asked for costs nothing.
+struct AttentionSelection {
+  std::vector<std::pair<size_t, size_t>> heads;  // (layer, head), from 0; empty: all
+  size_t query_begin = 0;                        // rows of tokens query_begin .. query_end - 1
+  size_t query_end = SIZE_MAX;
+  // Order within a layer: for each head its row blocks, or for each row block its heads.
+  bool heads_together = false;
+  std::optional<std::string> pair;  // second text of a pair
+  EncodeOptions options;            // max_length, prompts, plain_specials
+};
+
+// Called on the thread of the call; an error stops the rest.
+using AttentionSink = std::function<Status(const AttentionRows&)>;
+// Rows after embedding (layer 0) and after each layer, the last one past the final norm:
+// [tokens, hidden], rows `stride` floats apart.
+using HiddenSink = std::function<Status(size_t layer, size_t tokens, size_t hidden, size_t stride,
+                                        const float* rows)>;
+
+// The text as the model saw it, beside what a sink got.
+struct Inspection {
+  std::string text;           // with the prompt in front
+  TokenizeResult tokens;      // offsets into that text
+  std::vector<float> vector;  // of this run
 };
 
 struct ModelInfo {
@@ -167,6 +208,16 @@ class Model {
   Result<TokenizeResult> Tokenize(std::string_view text, const EncodeOptions& options = {}) const;
   Result<TokenizeResult> TokenizePair(std::string_view first, std::string_view second,
                                       const EncodeOptions& options = {}) const;
+
+  // Attention weights, handed over in blocks of up to 64 rows as they are computed: layers x heads
+  // x tokens^2 is never held. They are recomputed from the Q and K of the fast path.
+  Result<Inspection> Attention(std::string_view text, const AttentionSelection& selection,
+                               const AttentionSink& sink) const;
+
+  // Hidden states layer by layer.
+  Result<Inspection> HiddenStates(std::string_view text, const HiddenSink& sink,
+                                  const EncodeOptions& options = {},
+                                  const std::optional<std::string>& pair = std::nullopt) const;
 
   // Length of a vector under these options.
   size_t Dimensions(const EncodeOptions& options = {}) const;

@@ -1,0 +1,204 @@
+// Model::Attention and Model::HiddenStates: numbers, choice, order, and stopping.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "models/locate.h"
+#include "pozor/pozor.h"
+#include "pozor/pozor.hpp"
+#include "tests/models/golden.h"
+
+namespace pozor {
+namespace {
+
+using test::DataPath;
+using test::Golden;
+
+struct Rows {
+  std::vector<float> weights;               // in the order in which they came, without padding
+  std::vector<std::vector<size_t>> blocks;  // layer, head, first query, queries
+
+  AttentionSink Sink() {
+    return [this](const AttentionRows& rows) {
+      blocks.push_back({rows.layer, rows.head, rows.query_begin, rows.queries});
+      for (size_t i = 0; i < rows.queries; ++i) {
+        weights.insert(weights.end(), rows.Row(i), rows.Row(i) + rows.keys);
+      }
+      return Status();
+    };
+  }
+};
+
+// Worst excess over the tolerance of a text's attention and hidden states.
+double CompareText(const Model& model, const Golden& golden, const std::string& stem,
+                   const std::string& text, const AttentionSelection& selection) {
+  double worst = 0;
+  if (golden.Find(stem + ".attn") != nullptr) {
+    Rows rows;
+    const auto seen = model.Attention(text, selection, rows.Sink());
+    if (!seen.ok()) FAIL(seen.status().message());
+    worst = golden.Excess(rows.weights, golden.Read(stem + ".attn"));
+  }
+  if (golden.Find(stem + ".hidden") != nullptr) {
+    std::vector<float> hidden;
+    const auto sink = [&](size_t, size_t tokens, size_t width, size_t stride, const float* data) {
+      for (size_t i = 0; i < tokens; ++i) {
+        hidden.insert(hidden.end(), data + i * stride, data + i * stride + width);
+      }
+      return Status();
+    };
+    REQUIRE(model.HiddenStates(text, sink, selection.options, selection.pair).ok());
+    const double excess = golden.Excess(hidden, golden.Read(stem + ".hidden"));
+    worst =
+        std::max(worst, golden.json().Find("name")->as_string() == "minilm" ? excess / 10 : excess);
+  }
+  return worst;
+}
+
+TEST_CASE("attention and hidden states of texts and pairs equal the goldens'") {
+  for (const char* name :
+       {"bert", "bert-gelu-new", "bert-relu", "bert-silu-nopooler", "bert-decoder"}) {
+    CAPTURE(name);
+    const Golden golden(DataPath(name));
+    const Model model = test::LoadOrFail(DataPath(name));
+    AttentionSelection selection;
+    selection.options.max_length = static_cast<size_t>(golden.json().Find("max_length")->as_int());
+    for (const auto& [list, stem] : {std::pair("texts", "text."), std::pair("pairs", "pair.")}) {
+      const JsonValue* texts = golden.json().Find(list);
+      for (size_t i = 0; texts != nullptr && i < texts->items().size(); ++i) {
+        const JsonValue& item = texts->items()[i];
+        selection.pair.reset();
+        if (const JsonValue* pair = item.Find("pair"))
+          selection.pair = std::string(pair->as_string());
+        const std::string tensor = stem + std::to_string(i);
+        CAPTURE(tensor);
+        CHECK(CompareText(model, golden, tensor, std::string(item.Find("text")->as_string()),
+                          selection) <= 1.0);
+      }
+    }
+  }
+}
+
+TEST_CASE("attention of all-MiniLM-L6-v2 equals the reference's") {
+  const auto folder = LocateModel("all-MiniLM-L6-v2");
+  if (!folder.ok()) {
+    MESSAGE("left out: " << folder.status().message());
+    return;
+  }
+  const Model model = test::LoadOrFail(*folder);
+  const Golden golden(DataPath("minilm"));
+  const std::vector<std::string> texts = test::GoldenTexts(golden.json());
+  for (const size_t i : {0, 5, 116, 124, 133, 159}) {
+    CAPTURE(texts[i]);
+    CHECK(CompareText(model, golden, "text." + std::to_string(i), texts[i], {}) <= 1.0);
+  }
+}
+
+TEST_CASE("a choice of heads and rows gives the bits of the whole, in the order asked for") {
+  const Model model = test::LoadOrFail(DataPath("bert"));
+  std::string text;
+  while (text.size() < 400) text += "A girl is styling her hair. ";
+  Rows all;
+  const Inspection whole = model.Attention(text, {}, all.Sink()).value();
+  const size_t tokens = whole.tokens.ids.size();
+  const size_t heads = model.Info().heads, layers = model.Info().layers;
+  REQUIRE(tokens > 64);
+  REQUIRE(all.weights.size() == layers * heads * tokens * tokens);
+  CHECK(std::equal(whole.vector.begin(), whole.vector.end(),
+                   model.Encode({text}).value()[0].begin()));
+
+  for (const bool together : {false, true}) {
+    CAPTURE(together);
+    AttentionSelection selection;
+    selection.heads = {{layers - 1, 1}, {0, 0}, {layers - 1, 0}};
+    selection.query_begin = 3;
+    selection.query_end = 70;
+    selection.heads_together = together;
+    size_t seen = 0;
+    std::vector<std::vector<size_t>> order;
+    REQUIRE(model
+                .Attention(text, selection,
+                           [&](const AttentionRows& rows) {
+                             order.push_back(
+                                 {rows.layer, rows.head, rows.query_begin, rows.queries});
+                             for (size_t i = 0; i < rows.queries; ++i) {
+                               const size_t row =
+                                   (rows.layer * heads + rows.head) * tokens + rows.query_begin + i;
+                               seen += std::equal(rows.Row(i), rows.Row(i) + tokens,
+                                                  &all.weights[row * tokens]);
+                             }
+                             return Status();
+                           })
+                .ok());
+    const size_t end = std::min<size_t>(70, tokens), l = layers - 1;
+    CHECK(seen == 3 * (end - 3));
+    using Order = std::vector<std::vector<size_t>>;
+    const Order apart = {{0, 0, 3, 64},        {0, 0, 67, end - 67}, {l, 0, 3, 64},
+                         {l, 0, 67, end - 67}, {l, 1, 3, 64},        {l, 1, 67, end - 67}};
+    const Order joined = {{0, 0, 3, 64}, {0, 0, 67, end - 67}, {l, 0, 3, 64},
+                          {l, 1, 3, 64}, {l, 0, 67, end - 67}, {l, 1, 67, end - 67}};
+    CHECK(order == (together ? joined : apart));
+  }
+}
+
+TEST_CASE("a sink's error stops the call; bad choices are refused by name") {
+  const Model model = test::LoadOrFail(DataPath("bert"));
+  int calls = 0;
+  const auto stopped = model.Attention("two words", {}, [&](const AttentionRows&) {
+    ++calls;
+    return IoError("disk: is full; make room");
+  });
+  CHECK(stopped.status().message() == "disk: is full; make room");
+  CHECK(calls == 1);
+
+  AttentionSelection selection;
+  selection.heads = {{0, 99}};
+  const auto refused = model.Attention("a", selection, nullptr);
+  CHECK(refused.status().code() == StatusCode::kInvalidArgument);
+  CHECK(refused.status().message().find("head 0:99") != std::string::npos);
+  CHECK(model.Attention("\xFF", {}, nullptr).status().code() != StatusCode::kOk);
+  CHECK(model.Attention("", {}, nullptr).value().tokens.ids.size() == 2);
+}
+
+TEST_CASE("the C interface hands over the same rows and stops when asked") {
+  const std::string folder = DataPath("bert");
+  const Model model = test::LoadOrFail(folder);
+  pozor_model* loaded = nullptr;
+  REQUIRE(pozor_model_load(folder.data(), folder.size(), nullptr, &loaded) == POZOR_OK);
+  AttentionSelection selection;
+  selection.heads = {{1, 0}};
+  selection.pair = "her hair";
+  Rows expected, got;
+  REQUIRE(model.Attention("a girl", selection, expected.Sink()).ok());
+
+  const auto rows = [](void* user, const pozor_attention_rows* block) -> int32_t {
+    const AttentionRows copy = {block->layer, block->head,   block->query_begin, block->queries,
+                                block->keys,  block->stride, block->weights};
+    return static_cast<Rows*>(user)->Sink()(copy).ok() ? 0 : 1;
+  };
+  const size_t heads[] = {1, 0};
+  pozor_attention_options options;
+  pozor_attention_options_init(&options);
+  options.heads = heads;
+  options.head_count = 1;
+  options.has_pair = 1;
+  options.pair = {"her hair", 8};
+  size_t tokens = 0;
+  REQUIRE(pozor_model_attention(loaded, {"a girl", 6}, &options, nullptr, rows, &got, &tokens) ==
+          POZOR_OK);
+  CHECK(got.weights == expected.weights);
+  CHECK(got.blocks == expected.blocks);
+  CHECK(tokens * tokens == got.weights.size());
+  const auto stop = [](void*, const pozor_attention_rows*) -> int32_t { return 1; };
+  CHECK(pozor_model_attention(loaded, {"a", 1}, nullptr, nullptr, stop, nullptr, nullptr) ==
+        POZOR_CANCELLED);
+  CHECK(pozor_model_attention(loaded, {"a", 1}, nullptr, nullptr, nullptr, nullptr, nullptr) ==
+        POZOR_INVALID_ARGUMENT);
+  pozor_model_free(loaded);
+}
+
+}  // namespace
+}  // namespace pozor
