@@ -1,5 +1,6 @@
 #include "engine/encoder.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -48,8 +49,9 @@ size_t Encoder::mapped_bytes() const { return impl_->mapped_bytes; }
 
 size_t Encoder::max_tokens() const {
   const EmbeddingSpec& embeddings = impl_->spec.embeddings;
-  if (embeddings.position_kind == PositionKind::kNone) return SIZE_MAX;
-  return embeddings.max_positions - embeddings.position_offset;
+  const size_t limit = impl_->spec.token_limit == 0 ? SIZE_MAX : impl_->spec.token_limit;
+  if (embeddings.position_kind == PositionKind::kNone) return limit;
+  return std::min(limit, embeddings.max_positions - embeddings.position_offset);
 }
 
 size_t Encoder::WorkspaceBytes(size_t tokens, size_t longest_text) const {

@@ -89,6 +89,7 @@ struct EncoderSpec {
   NormPlace norm_place = NormPlace::kPost;
   Activation activation = Activation::kGelu;
   bool causal = false;
+  size_t token_limit = 0;  // tokens up to which this is the model; 0: as many as it has positions
   EmbeddingSpec embeddings;
   std::vector<LayerSpec> layers;
   NormRef final_norm;  // or absent

@@ -50,6 +50,15 @@ constexpr std::string_view kTrainingKeys[] = {
     "finetuning_task",
     "summary_type",
     "use_mean_pooling",
+    "classifier_dropout_prob",
+    "embedding_dropout",
+    "mlp_dropout",
+    "attn_pdrop",
+    "embd_pdrop",
+    "resid_pdrop",
+    "init_std",
+    "qa_dropout",
+    "seq_classif_dropout",
 };
 constexpr std::string_view kGenerationKeys[] = {
     "use_cache",
@@ -71,6 +80,12 @@ constexpr std::string_view kGenerationKeys[] = {
     "task_specific_params",
     "forced_bos_token_id",
     "forced_eos_token_id",
+    "bad_words_ids",
+    "num_return_sequences",
+    "diversity_penalty",
+    "early_stopping",
+    "length_penalty",
+    "no_repeat_ngram_size",
     "prefix",
 };
 constexpr std::string_view kBookkeepingKeys[] = {
@@ -113,6 +128,11 @@ constexpr std::string_view kHeadKeys[] = {
     "pooler_type",
     "problem_type",
     "sbert_ce_default_activation_function",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_last_dropout",
+    "summary_proj_to_labels",
+    "summary_use_proj",
 };
 
 bool IsOff(const JsonValue& value) {
@@ -146,11 +166,13 @@ bool Config::Has(std::string_view key) const {
 const JsonValue* Config::Take(std::string_view key, std::string_view effect) {
   const JsonValue* value = document_->Find(key);
   if (value == nullptr) return nullptr;
-  const auto known = [&](const auto& entry) { return entry.first == key; };
-  if (std::none_of(effects_.begin(), effects_.end(), known)) {
-    effects_.emplace_back(std::string(key), std::string(effect));
-  }
+  if (!IsKnown(key)) effects_.emplace_back(std::string(key), std::string(effect));
   return value->is_null() ? nullptr : value;
+}
+
+bool Config::IsKnown(std::string_view key) const {
+  return std::any_of(effects_.begin(), effects_.end(),
+                     [&](const auto& entry) { return entry.first == key; });
 }
 
 void Config::Fail(Status status) {
@@ -233,6 +255,12 @@ void Config::Refuse(std::string_view key, std::string_view why,
                    std::string(why) + " is not supported; use another model"));
 }
 
+void Config::Demand(std::string_view key, std::string_view why) {
+  if (FlagOr(key, true, "checked: the value that Pozor computes")) return;
+  Fail(Unsupported(name_ + ": " + std::string(key) + " is false, a model without " +
+                   std::string(why) + " is not supported; use another model"));
+}
+
 void Config::Ignore(std::span<const std::string_view> keys, std::string_view why) {
   for (std::string_view key : keys) Take(key, why);
 }
@@ -247,7 +275,8 @@ void Config::Finish(std::vector<std::string>* warnings) {
     }
   }
   Refuse("pruned_heads", "a model with pruned heads");
-  Refuse("is_encoder_decoder", "an encoder-decoder model");
+  if (!IsKnown("is_encoder_decoder")) Refuse("is_encoder_decoder", "an encoder-decoder model");
+  if (!IsKnown("is_decoder")) Refuse("is_decoder", "a causal mask");
   Refuse("cross_attention_hidden_size", "cross-attention");
   Refuse("add_cross_attention", "cross-attention");
   Ignore(kTrainingKeys, "of training only");
@@ -255,8 +284,7 @@ void Config::Finish(std::vector<std::string>* warnings) {
   Ignore(kBookkeepingKeys, "bookkeeping");
   Ignore(kHeadKeys, "of a task head, which makes no vectors");
   for (const JsonMember& member : document_->members()) {
-    const auto known = [&](const auto& entry) { return entry.first == member.key; };
-    if (std::any_of(effects_.begin(), effects_.end(), known)) continue;
+    if (IsKnown(member.key)) continue;
     effects_.emplace_back(std::string(member.key), "unknown to Pozor: ignored");
     if (IsOff(member.value)) continue;
     warnings->push_back(name_ + ": " + std::string(member.key) + " = " + member.value.Describe() +

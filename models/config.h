@@ -45,6 +45,9 @@ class Config {
   void Refuse(std::string_view key, std::string_view why,
               std::initializer_list<std::string_view> admitted = {});
 
+  // Refuses the model if the key is false: `why` names what only true stands for.
+  void Demand(std::string_view key, std::string_view why);
+
   // Keys that change nothing here, and why.
   void Ignore(std::span<const std::string_view> keys, std::string_view why);
 
@@ -60,6 +63,7 @@ class Config {
 
  private:
   const JsonValue* Take(std::string_view key, std::string_view effect);
+  bool IsKnown(std::string_view key) const;
   void Wrong(std::string_view key, const JsonValue* value, const std::string& why);
 
   JsonDocument document_;

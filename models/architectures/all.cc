@@ -1,7 +1,17 @@
 // The list of architectures: a new one is its own file, a line here, and a golden.
 #include "models/architectures/architecture.h"
 
-#define POZOR_ARCHITECTURES(X) X(kBert)
+#define POZOR_ARCHITECTURES(X) \
+  X(kBert)                     \
+  X(kRoberta)                  \
+  X(kXlmRoberta)               \
+  X(kCamembert)                \
+  X(kDistilBert)               \
+  X(kElectra)                  \
+  X(kBigBird)                  \
+  X(kTransformer)              \
+  X(kMarian)                   \
+  X(kGpt2)
 
 namespace pozor {
 

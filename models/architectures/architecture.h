@@ -28,11 +28,11 @@ struct Architecture {
   std::string_view anchor;
 
   // Tensors that a folder may carry and nobody needs; a '*' stands for any text.
-  std::span<const std::string_view> passengers;
+  std::span<const std::string_view> passengers = {};
 
   // tanh(W h[0] + b), if there is one.
-  std::string_view pooler_weight;
-  std::string_view pooler_bias;
+  std::string_view pooler_weight = {};
+  std::string_view pooler_bias = {};
 };
 
 // Every architecture, in the order of models/architectures/all.cc.
@@ -63,6 +63,21 @@ inline constexpr size_t kMostVocabulary = 1 << 26;
 // `stem`.weight and `stem`.bias
 LinearRef Dense(const std::string& stem);
 NormRef Norm(const std::string& stem);
+
+// Outputs [index * count, (index + 1) * count) of a fused layer of `parts` times `count`.
+LinearRef PartOf(LinearRef fused, size_t index, size_t count, size_t parts);
+
+// The keys of the sizes that every encoder has; an empty one is not read.
+struct SizeKeys {
+  std::string_view hidden = "hidden_size";
+  std::string_view heads = "num_attention_heads";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view intermediate = "intermediate_size";
+  std::string_view positions = "max_position_embeddings";
+};
+
+// Sizes of hidden rows, heads, feed-forward, layers (empty ones), vocabulary and position table.
+EncoderSpec ReadSizes(Config& config, const SizeKeys& keys);
 
 }  // namespace pozor
 

@@ -1,6 +1,8 @@
 // Reports of users of other engines, as tests: each stands for a kind of fault.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -15,6 +17,7 @@
 namespace pozor {
 namespace {
 
+namespace fs = std::filesystem;
 using test::DataPath;
 
 constexpr double kTolerance = 2e-5;
@@ -38,6 +41,21 @@ TEST_CASE("a Dense layer with tanh after the pooling") {
   const Model model = test::LoadOrFail(DataPath("cases/P13/model"));
   CHECK(model.Info().dimensions == 16);
   CheckRows(model, *expected->Find("rows"));
+}
+
+TEST_CASE("positions of RoBERTa count from the padding id, whatever it is") {
+  const JsonDocument expected = ReadJsonFile(DataPath("cases/P11/expected.json")).value();
+  const Model model = test::LoadOrFail(DataPath("cases/P11/model"));
+  CheckRows(model, *expected->Find("rows"));
+
+  // 40 rows of the position table from pad_token_id + 1 = 4 on, also if nothing else says so.
+  const fs::path copy = fs::temp_directory_path() / ("pozor-P11-" + std::to_string(::getpid()));
+  fs::copy(DataPath("cases/P11/model"), copy, fs::copy_options::recursive);
+  fs::remove(copy / "sentence_bert_config.json");
+  const Model unlimited = test::LoadOrFail(copy.string());
+  CHECK(unlimited.Info().max_length == 36);
+  CheckRows(unlimited, *expected->Find("rows"));
+  fs::remove_all(copy);
 }
 
 TEST_CASE("folders in the layout of sentence-transformers 5.4 and later") {

@@ -1,0 +1,252 @@
+// Every architecture against the numbers that its reference library gave, and what all of them
+// promise: one parameterised test over the golden folders.
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/graph.h"
+#include "models/architectures/architecture.h"
+#include "models/model_impl.h"
+#include "tests/models/golden.h"
+#include "tests/models/trace.h"
+#include "tests/support/compare.h"
+#include "tests/support/for_each_tier.h"
+
+namespace pozor {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Golden;
+
+// Folders of whole models elsewhere in the test data, then those of architectures alone.
+std::vector<std::string> GoldenFolders() {
+  std::vector<std::string> folders;
+  for (const char* name :
+       {"bert", "bert-decoder", "bert-gelu-new", "bert-relu", "bert-silu-nopooler"}) {
+    folders.push_back(test::DataPath(name));
+  }
+  std::set<std::string> sorted;
+  for (const auto& entry : fs::directory_iterator(test::DataPath("architectures"))) {
+    if (entry.is_directory()) sorted.insert(entry.path().string());
+  }
+  folders.insert(folders.end(), sorted.begin(), sorted.end());
+  return folders;
+}
+
+std::unique_ptr<Model::Impl> LoadParts(const std::string& folder) {
+  auto model = LoadModelParts(folder, {}, {.requires_tokenizer = false, .with_pooler = true});
+  if (!model.ok()) FAIL(model.status().message());
+  return std::move(*model);
+}
+
+// The same weights under other names have the numbers of another folder.
+std::string NumbersOf(const std::string& folder) {
+  const auto json = ReadJsonFile(folder + "/golden.json").value();
+  const JsonValue* same = json->Find("same_as");
+  return same == nullptr ? folder : folder + "/../" + std::string(same->as_string());
+}
+
+template <class Visit>
+void ForEachText(const Golden& golden, const Visit& visit) {
+  for (const auto& [list, stem] : {std::pair("texts", "text."), std::pair("pairs", "pair.")}) {
+    const JsonValue* texts = golden.json().Find(list);
+    if (texts == nullptr) continue;
+    for (size_t i = 0; i < texts->items().size(); ++i) {
+      const JsonValue& text = texts->items()[i];
+      if (text.Find("no_tokens") != nullptr) continue;
+      const JsonValue* index = text.Find("index");
+      visit(stem + std::to_string(index == nullptr ? i : static_cast<size_t>(index->as_int())),
+            test::TokensOf(text));
+    }
+  }
+}
+
+TEST_CASE("goldens of every architecture") {
+  std::string table = "\n| folder | model_type | largest difference / tolerance |\n|---|---|---|\n";
+  std::set<std::string> covered;
+  for (const std::string& folder : GoldenFolders()) {
+    const std::string name = fs::path(folder).filename().string();
+    CAPTURE(name);
+    const Golden golden(NumbersOf(folder));
+    const auto model = LoadParts(folder);
+    const size_t hidden = model->encoder->spec().hidden;
+    double worst = 0;
+    size_t compared = 0;
+    ForEachText(golden, [&](const std::string& stem, const TokenBatch& batch) {
+      CAPTURE(stem);
+      const test::Trace trace = test::TraceText(*model, batch);
+      const double excess = ExcessOf(golden, stem, trace, batch.ids.size() * hidden);
+      CHECK(excess <= 1.0);
+      worst = std::max(worst, excess);
+      ++compared;
+    });
+    CHECK(compared >= 1);
+    const std::string type = model->encoder->spec().architecture;
+    covered.insert(type);
+    std::array<char, 200> line;
+    std::snprintf(line.data(), line.size(), "| %s | %s | %.2f |\n", name.c_str(), type.c_str(),
+                  worst);
+    table += line.data();
+  }
+  MESSAGE(table);
+  for (const Architecture* architecture : AllArchitectures()) {
+    CAPTURE(architecture->model_type);
+    CHECK(covered.contains(std::string(architecture->model_type)));
+  }
+}
+
+// Texts of a golden, each several times, cut to odd lengths.
+TokenBatch MixedBatch(const Golden& golden) {
+  TokenBatch mixed;
+  ForEachText(golden, [&](const std::string&, const TokenBatch& text) {
+    const size_t length = text.ids.size();
+    for (const size_t count : {length, std::max<size_t>(1, length / 3), length - length / 4}) {
+      for (size_t t = 0; t < count; ++t) {
+        mixed.ids.push_back(text.ids[t]);
+        mixed.types.push_back(text.types.empty() ? 0 : text.types[t]);
+      }
+      mixed.EndText();
+    }
+  });
+  return mixed;
+}
+
+using TextRows = std::vector<std::vector<float>>;
+
+TextRows EncodeRows(const Encoder& encoder, const RaggedBatch& batch, const GraphOptions& options) {
+  TextRows rows(batch.texts());
+  const Status status = EncodeTokens(
+      encoder, batch, options, [&](size_t text, MatView<const float> hidden) -> Status {
+        for (size_t r = 0; r < hidden.rows; ++r) {
+          rows[text].insert(rows[text].end(), hidden.Row(r), hidden.Row(r) + hidden.cols);
+        }
+        return {};
+      });
+  if (!status.ok()) FAIL(status.message());
+  return rows;
+}
+
+size_t CountDifferent(const TextRows& a, const TextRows& b) {
+  size_t different = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) different += !test::SameBits(a[i], b[i]);
+  return different;
+}
+
+TextRows EncodeAlone(const Encoder& encoder, const TokenBatch& batch, EncodeMode mode) {
+  TextRows rows;
+  for (size_t text = 0; text < batch.texts(); ++text) {
+    const auto begin = static_cast<size_t>(batch.starts[text]);
+    const size_t length = batch.View().length(text);
+    const int32_t starts[] = {0, static_cast<int32_t>(length)};
+    const RaggedBatch one = {std::span(batch.ids).subspan(begin, length),
+                             std::span(batch.types).subspan(begin, length), starts};
+    GraphOptions options;
+    options.threads = mode == EncodeMode::kLatency ? 3 : 1;
+    options.mode = mode;
+    rows.push_back(EncodeRows(encoder, one, options).front());
+  }
+  return rows;
+}
+
+TEST_CASE("every architecture: same bits in any batch, mode, number of threads and fused tier") {
+  for (const std::string& folder : GoldenFolders()) {
+    CAPTURE(folder);
+    const auto model = LoadParts(folder);
+    const Encoder& encoder = *model->encoder;
+    const TokenBatch batch = MixedBatch(Golden(NumbersOf(folder)));
+    TextRows expected;
+    test::ForEachTier([&](CpuTier) {
+      const TextRows alone = EncodeAlone(encoder, batch, EncodeMode::kThroughput);
+      if (ActiveTierIsFused()) {
+        if (expected.empty()) expected = alone;
+        CHECK(CountDifferent(alone, expected) == 0);
+      }
+      CHECK(CountDifferent(EncodeAlone(encoder, batch, EncodeMode::kLatency), alone) == 0);
+      for (const size_t threads : {1, 2, 5}) {
+        for (const EncodeMode mode : {EncodeMode::kThroughput, EncodeMode::kLatency}) {
+          GraphOptions options;
+          options.threads = threads;
+          options.mode = mode;
+          options.batch_tokens = threads * 40;
+          CHECK(CountDifferent(EncodeRows(encoder, batch.View(), options), alone) == 0);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("every architecture: no padding, work and memory follow the tokens") {
+  for (const std::string& folder : GoldenFolders()) {
+    CAPTURE(folder);
+    const auto model = LoadParts(folder);
+    const Encoder& encoder = *model->encoder;
+    // One long text among short ones costs what its tokens cost, not the longest times all.
+    const size_t alone = encoder.WorkspaceBytes(18, 18), beside = encoder.WorkspaceBytes(24, 18);
+    CHECK(beside <= alone + alone / 2);
+  }
+}
+
+// A copy of a folder whose config names an activation that is not there.
+struct SpoiltFolder {
+  explicit SpoiltFolder(const std::string& folder) {
+    std::string pattern = (fs::temp_directory_path() / "pozor-XXXXXX").string();
+    path = ::mkdtemp(pattern.data());
+    fs::copy(folder, path, fs::copy_options::recursive);
+    std::ifstream in(folder + "/config.json");
+    std::stringstream text;
+    text << in.rdbuf();
+    std::string config = text.str();
+    for (const char* key : {"\"hidden_act\"", "\"activation\"", "\"activation_function\"",
+                            "\"hidden_activation\"", "\"feed_forward_proj\""}) {
+      const size_t at = config.find(key);
+      if (at == std::string::npos) continue;
+      const size_t colon = config.find(':', at);
+      config.replace(colon, config.find_first_of(",}", colon) - colon, ": \"of_the_future\"");
+      ++spoilt;
+    }
+    std::ofstream(path + "/config.json") << config;
+  }
+  ~SpoiltFolder() { fs::remove_all(path); }
+  SpoiltFolder(const SpoiltFolder&) = delete;
+  SpoiltFolder& operator=(const SpoiltFolder&) = delete;
+
+  std::string path;
+  int spoilt = 0;
+};
+
+TEST_CASE("every architecture: an unknown value of a key that matters is refused by name") {
+  for (const std::string& folder : GoldenFolders()) {
+    CAPTURE(folder);
+    const SpoiltFolder copy(folder);
+    REQUIRE(copy.spoilt > 0);
+    const auto model = LoadModelParts(copy.path, {}, {.requires_tokenizer = false});
+    REQUIRE_FALSE(model.ok());
+    CHECK(model.status().code() == StatusCode::kUnsupported);
+    CHECK(model.status().message().find("of_the_future") != std::string::npos);
+  }
+}
+
+TEST_CASE("every architecture explains what each key of its config did") {
+  for (const std::string& folder : GoldenFolders()) {
+    CAPTURE(folder);
+    const auto model = LoadParts(folder);
+    CHECK(model->info.config.size() >= 10);
+    for (const auto& [key, effect] : model->info.config) {
+      CAPTURE(key);
+      CHECK_FALSE(effect.empty());
+      CHECK(effect.find("unknown") == std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pozor
