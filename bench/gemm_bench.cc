@@ -164,6 +164,7 @@ void RegisterAll() {
   for (const GemmKernel& kernel : pozor::AllGemmKernels()) {
     const PeakLoop* loop = FindPeak(kernel);
     if (!pozor::IsGemmKernelSupported(kernel) || loop == nullptr) continue;
+    if (kernel.layout != pozor::PackedLayout::kF32x16) continue;
     for (const auto& [k, n] : kShapes) {
       for (const size_t m : {1, 2, 4, 8, 12, 16, 32, 64, 128, 256}) {
         for (const bool cold : {false, true}) Register(kernel, *loop, {k, n, m, cold, false});

@@ -1,7 +1,14 @@
 // Matrix product of row-major activations with prepacked weights: C = epilogue(A B).
 //
-// One accumulator a C element, K ascending, one fused multiply-add a step, so that an element's
-// bits depend neither on the tile shape nor on the rows around it nor on the tier.
+// f32: one accumulator a C element, K ascending, one fused multiply-add a step, so that an
+// element's bits depend neither on the tile shape nor on the rows around it nor on the tier.
+//
+// int8: exact integer sums of each K group, then for one group
+//   x = fma(float(sum q w - zero * column_sum) * column_scale, scale, bias)
+// and for two, the second in the fma:
+//   t = float(sum_1 - zero_1 * column_sum_1) * column_scale_1 * scale_1
+//   x = fma(float(sum_2 - zero_2 * column_sum_2) * column_scale_2, scale_2, t + bias)
+// in place of `acc + bias` below; without bias, bias is 0.
 #ifndef POZOR_KERNELS_GEMM_H_
 #define POZOR_KERNELS_GEMM_H_
 
@@ -14,6 +21,7 @@
 #include "kernels/activation.h"
 #include "kernels/cpu.h"
 #include "kernels/pack.h"
+#include "kernels/quantize.h"
 
 namespace pozor {
 
@@ -40,8 +48,9 @@ struct GemmEpilogue {
 };
 
 struct GemmArgs {
-  const float* a = nullptr;  // [m, k], any alignment
+  const float* a = nullptr;  // [m, k], any alignment; f32 layouts
   size_t a_stride = 0;       // in floats, >= k
+  QuantizedRows quantized;   // [m, k] in b's groups; kS8x16x4 reads these instead
   size_t m = 0;
   const PackedMatrix* b = nullptr;
   size_t panel_begin = 0;  // panels [begin, end) of b, 16 columns each

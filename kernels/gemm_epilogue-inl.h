@@ -45,13 +45,14 @@ struct TileColumn {
   size_t rows;
 };
 
-// Bias and activation only: the feed-forward's first product, where this loop shows.
-template <Activation kActivation>
+// Activation, and bias if kBias, only: the feed-forward's first product, where this loop shows.
+template <Activation kActivation, bool kBias>
 void StoreColumn(TileColumn column, const float* bias_at) {
   const DF df;
-  const VF bias = hn::Load(df, bias_at);
+  const VF bias = kBias ? hn::Load(df, bias_at) : hn::Zero(df);
   for (size_t r = 0; r < column.rows; ++r) {
-    const VF x = hn::Add(hn::Load(df, column.from), bias);
+    VF x = hn::Load(df, column.from);
+    if constexpr (kBias) x = hn::Add(x, bias);
     hn::StoreU(ActivateVector<kActivation>(df, x), df, column.to);
     column.from += column.from_stride;
     column.to += column.to_stride;
@@ -98,10 +99,12 @@ void StorePanel(const GemmEpilogue& e, const FinishedTile& tile, size_t panel_in
     if (e.residual != nullptr) {
       column.residual = e.residual + tile.row * e.residual_stride + first + j;
     }
-    if (bias != nullptr && scale == nullptr && column.residual == nullptr && lanes == kLanes) {
-      StoreColumn<kActivation>(column, bias);
-    } else {
+    if (scale != nullptr || column.residual != nullptr || lanes != kLanes) {
       StoreColumnOf<kActivation>(column, bias, scale, lanes);
+    } else if (bias != nullptr) {
+      StoreColumn<kActivation, true>(column, bias);
+    } else {
+      StoreColumn<kActivation, false>(column, nullptr);
     }
   }
 }

@@ -5,6 +5,7 @@
 // one is prefetched.
 #include <utility>
 
+#include "kernels/even_pieces.h"
 #include "kernels/gemm.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -206,18 +207,6 @@ struct TileTable {
     (FillRow<kRow>(std::make_index_sequence<kMaxPanels>()), ...);
   }
   constexpr TileTable() : tile() { Fill(std::make_index_sequence<kMaxRows>()); }
-};
-
-// Cuts `count` into the fewest pieces of at most `most`, as even as possible, so that no piece is
-// a sliver: 128 rows in sixes are 18 x 6 + 4 x 5, not 21 x 6 + 2.
-struct EvenPieces {
-  size_t pieces, base, longer;  // the first `longer` pieces have base + 1
-
-  EvenPieces(size_t count, size_t most)
-      : pieces(DivCeil(count, most)),
-        base(pieces == 0 ? 0 : count / pieces),
-        longer(pieces == 0 ? 0 : count % pieces) {}
-  size_t Size(size_t piece) const { return base + (piece < longer ? 1 : 0); }
 };
 
 template <size_t kMaxRows, size_t kMaxPanels>

@@ -127,7 +127,8 @@ size_t PackedGroup(PackedLayout layout) {
 }
 
 size_t PackedPanelBytes(PackedLayout layout, size_t k) {
-  // A group of any layout takes 4 bytes a column.
+  // A group of any layout takes 4 bytes a column. int8: whole tiles of 64 inputs.
+  if (layout == PackedLayout::kS8x16x4) k = RoundUp(k, 64);
   return DivCeil(k, PackedGroup(layout)) * kPanelColumns * 4;
 }
 

@@ -1,5 +1,6 @@
 // Packed weight layouts. K runs down a panel of 16 columns, in groups of 1 (f32), 2 (bf16) or
-// 4 (int8): [n/16][k/group][16][group], zero-padded in both directions.
+// 4 (int8): [n/16][k/group][16][group], zero-padded in both directions: n to 16, k to the group,
+// and in int8 to 64.
 #ifndef POZOR_KERNELS_PACK_H_
 #define POZOR_KERNELS_PACK_H_
 
@@ -23,11 +24,14 @@ struct PackedMatrix {
   const void* panels = nullptr;
   size_t k = 0;  // rows of the weight: inputs
   size_t n = 0;  // columns in packed order, before padding to 16
-  // Quantised layouts only, [panel_count * 16] each, else null.
+  // Quantised layouts only. Inputs [0, split) and [split, k) have column scales of their own if
+  // split, a multiple of 16, is not 0. [groups, panel_count * 16] each, else null.
+  size_t split = 0;
   const float* column_scales = nullptr;
-  const int32_t* column_sums = nullptr;  // sum over k of the stored integers
+  const int32_t* column_sums = nullptr;  // sum over the group's k of the stored integers
 
   size_t panel_count() const { return DivCeil(n, kPanelColumns); }
+  size_t groups() const { return split == 0 ? 1 : 2; }
 };
 
 // Elements of K that a group holds: 1, 2 or 4.
@@ -50,6 +54,27 @@ struct WeightView {
 // column, -1 for a zero column; null is the identity. `panels` points to panel 0, 64-byte aligned.
 void PackF32(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,
              size_t panel_end, float* panels);
+
+// Where PackS8 puts its result, as PackedMatrix has it. All 64-byte aligned.
+struct PackedS8 {
+  int8_t* panels = nullptr;
+  float* column_scales = nullptr;  // [groups, panel_count * 16]
+  int32_t* column_sums = nullptr;  // [groups, panel_count * 16]
+};
+
+// Quantises and packs columns [16 * panel_begin, 16 * panel_end): for each column and group
+//   scale = max|w| / 127,  integer = rne(w / scale) in [-127, 127], the same bits on every machine.
+// A column below 1e-35 counts as zero; one with a NaN or an infinity gets the scale NaN. `columns`,
+// `packed_n`: see PackF32; `split`: see PackedMatrix.
+void PackS8(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t split,
+            size_t panel_begin, size_t panel_end, const PackedS8& out);
+
+// Index of element (k, n) in the panels of a kS8x16x4 matrix with inputs [0, k_count): whoever
+// rounds weights by other rules writes them there, adds up the sums, and leaves the padding zero.
+constexpr size_t PackedS8Index(size_t k_count, size_t k, size_t n) {
+  const size_t panel = n / kPanelColumns * RoundUp(k_count, 64) * kPanelColumns;
+  return panel + k / 4 * 4 * kPanelColumns + n % kPanelColumns * 4 + k % 4;
+}
 
 }  // namespace pozor
 
