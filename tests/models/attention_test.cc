@@ -10,6 +10,8 @@
 #include "pozor/pozor.h"
 #include "pozor/pozor.hpp"
 #include "tests/models/golden.h"
+#include "tests/support/long_model.h"
+#include "tests/support/process.h"
 
 namespace pozor {
 namespace {
@@ -98,7 +100,9 @@ TEST_CASE("attention of all-MiniLM-L6-v2 equals the reference's") {
 }
 
 TEST_CASE("a choice of heads and rows gives the bits of the whole, in the order asked for") {
-  const Model model = test::LoadOrFail(DataPath("bert"));
+  const testing::TemporaryFolder folder;
+  testing::WriteLongModel(folder.File("model"), 256);
+  const Model model = test::LoadOrFail(folder.File("model"));
   std::string text;
   while (text.size() < 400) text += "A girl is styling her hair. ";
   Rows all;
