@@ -31,6 +31,7 @@ struct Block {
   float* sum;      // of exponentials
   float* inverse;  // 1 / sum
   float* bias;     // [kTwoPassKeys + kQueryBlock]: relative_bias reversed
+  int32_t* index;  // [kTwoPassKeys + kQueryBlock]: position_index from the last key on
 
   size_t query_begin;
   size_t queries;
@@ -48,6 +49,7 @@ struct Block {
     sum = scale + kQueryBlock;
     inverse = sum + kQueryBlock;
     bias = inverse + kQueryBlock;
+    index = reinterpret_cast<int32_t*>(bias + kTwoPassKeys + kQueryBlock);
   }
 
   void Start(const AttentionArgs& args, size_t first, size_t end) {
@@ -159,6 +161,68 @@ HWY_INLINE void ReverseBias(const AttentionArgs& args, const Block& block, size_
   for (size_t i = 0; i < count; ++i, --distance) {
     const bool defined = distance < tokens && -distance < tokens;
     block.bias[i] = defined ? args.relative_bias[distance] : 0.0f;
+  }
+}
+
+// block.index[i] = position_index[query_begin + i - (key_end - 1)], the nearest defined one at the
+// ends: then column l finds its index for key j at block.index[key_end - 1 - j + l].
+HWY_INLINE void CopyPositionIndex(const AttentionArgs& args, const Block& block, size_t key_begin,
+                                  size_t key_end) {
+  const auto most = static_cast<ptrdiff_t>(args.tokens) - 1;
+  auto distance = static_cast<ptrdiff_t>(block.query_begin) - static_cast<ptrdiff_t>(key_end - 1);
+  const size_t count = key_end - key_begin + block.width - 1;
+  for (size_t i = 0; i < count; ++i, ++distance) {
+    block.index[i] = args.position_index[HWY_MIN(HWY_MAX(distance, -most), most)];
+  }
+}
+
+// Adds the scores of content against position.
+HWY_INLINE void AddPositions(const AttentionArgs& args, const Block& block, size_t key_begin,
+                             size_t key_end) {
+  const DF df;
+  const hn::RebindToSigned<DF> di;
+  CopyPositionIndex(args, block, key_begin, key_end);
+  const auto stride = hn::Set(di, static_cast<int32_t>(args.position_stride));
+  const auto last = hn::Set(di, static_cast<int32_t>(block.queries - 1));
+  const bool by_query = args.query_positions != nullptr, by_key = args.key_positions != nullptr;
+  const float* queries =
+      by_query ? args.query_positions + block.query_begin * args.position_stride : nullptr;
+  for (size_t j = key_begin; j < key_end; ++j) {
+    float* row = block.scores + (j - key_begin) * block.width;
+    const int32_t* index = block.index + (key_end - 1 - j);
+    const float* keys = by_key ? args.key_positions + j * args.position_stride : nullptr;
+    for (size_t i = 0; i < block.width; i += kLanes) {
+      const auto at = hn::LoadU(di, index + i);
+      VF score = hn::Load(df, row + i);
+      if (by_query) {
+        const auto column = hn::Min(hn::Iota(di, static_cast<int32_t>(i)), last);
+        const auto offset = hn::Add(hn::Mul(column, stride), at);
+        score = hn::Add(score, hn::GatherIndex(df, queries, offset));
+      }
+      if (by_key) score = hn::Add(score, hn::GatherIndex(df, keys, at));
+      hn::Store(score, df, row + i);
+    }
+  }
+}
+
+// Hides global keys [begin, end) from the queries that see them through their window; raises `max`
+// by what is left.
+HWY_INLINE void HideWindow(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
+                           float* max) {
+  const DF df;
+  const auto window = static_cast<ptrdiff_t>(HWY_MIN(args.window, args.tokens));
+  for (size_t g = begin; g < end; ++g) {
+    const ptrdiff_t place = args.global_keys[g] - static_cast<ptrdiff_t>(block.query_begin);
+    const VF first = hn::Set(df, static_cast<float>(place - window));
+    const VF last = hn::Set(df, static_cast<float>(place + window));
+    float* row = block.scores + (g - begin) * block.width;
+    for (size_t i = 0; i < block.width; i += kLanes) {
+      const VF column = hn::Iota(df, static_cast<float>(i));
+      const auto hidden = hn::And(hn::Ge(column, first), hn::Le(column, last));
+      const VF score = hn::IfThenElse(hidden, hn::Set(df, kUnseen), hn::Load(df, row + i));
+      hn::Store(score, df, row + i);
+      hn::Store(hn::Max(hn::Load(df, max + i), score), df, max + i);
+    }
   }
 }
 

@@ -114,16 +114,31 @@ HWY_INLINE void AddContext(const AttentionArgs& args, const Block& block, const 
   }
 }
 
+// What happens to scores between the product and the exponentials.
+enum class Adjust {
+  kNothing,
+  kSpecial,  // biases are added and keys that a query does not see are hidden
+  kGlobal,   // global keys: hidden from those who see them through their window
+};
+
+HWY_INLINE void AdjustBlock(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
+                            Adjust adjust) {
+  if (adjust == Adjust::kGlobal) return HideWindow(args, block, begin, end, block.next_max);
+  if (args.position_index != nullptr) AddPositions(args, block, begin, end);
+  AdjustScores(args, block, begin, end, block.next_max);
+}
+
 // Scores of keys [begin, end), with the maxima so far in block.max; what was accumulated under
 // smaller maxima is scaled down.
 HWY_INLINE void ScoreBlock(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
-                           bool special, bool first) {
+                           Adjust adjust, bool first) {
   const DF df;
   for (size_t i = 0; i < block.width; i += kLanes) {
     hn::Store(first ? hn::Set(df, kUnseen) : hn::Load(df, block.max + i), df, block.next_max + i);
   }
+  const bool special = adjust != Adjust::kNothing;
   Scores(args, block, begin, end, special ? nullptr : block.next_max);
-  if (special) AdjustScores(args, block, begin, end, block.next_max);
+  if (special) AdjustBlock(args, block, begin, end, adjust);
   for (size_t i = 0; i < block.width; i += kLanes) {
     const VF next = hn::Load(df, block.next_max + i);
     if (first) {
@@ -150,8 +165,26 @@ HWY_INLINE void RescaleContext(const AttentionArgs& args, const Block& block) {
   }
 }
 
-bool IsSpecial(const AttentionArgs& args) {
-  return args.causal || args.relative_bias != nullptr || args.window < args.tokens;
+Adjust AdjustOf(const AttentionArgs& args) {
+  const bool special = args.causal || args.relative_bias != nullptr ||
+                       args.position_index != nullptr || args.window < args.tokens;
+  return special ? Adjust::kSpecial : Adjust::kNothing;
+}
+
+// The arguments with the global keys in place of the text's own.
+AttentionArgs GlobalKeys(const AttentionArgs& args) {
+  AttentionArgs global = args;
+  global.k = args.global_k;
+  global.v = args.global_v;
+  return global;
+}
+
+// Calls visit(begin, end) for pieces of the global keys.
+template <class Visit>
+HWY_INLINE void ForEachGlobalBlock(const AttentionArgs& args, const Visit& visit) {
+  for (size_t begin = 0; begin < args.global_count; begin += kTwoPassKeys) {
+    visit(begin, HWY_MIN(begin + kTwoPassKeys, args.global_count));
+  }
 }
 
 // Calls visit(begin, end, first) for the pieces of the block's keys that are scored at once: all of
@@ -167,70 +200,97 @@ HWY_INLINE void ForEachKeyBlock(const AttentionArgs& args, const Block& block, c
   }
 }
 
-HWY_INLINE void ExponentialsOf(const Block& block, size_t begin, size_t end, bool special) {
-  if (special) {
+HWY_INLINE void ExponentialsOf(const Block& block, size_t begin, size_t end, Adjust adjust) {
+  if (adjust != Adjust::kNothing) {
     Exponentials<true>(block, begin, end);
   } else {
     Exponentials<false>(block, begin, end);
   }
 }
 
+// Takes in keys [begin, end): the first ones of the block's queries, the last ones, or some
+// between.
+HWY_INLINE void AddKeys(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
+                        Adjust adjust, bool first, bool last) {
+  ScoreBlock(args, block, begin, end, adjust, first);
+  if (!first) RescaleContext(args, block);
+  for (size_t j = begin; j < end; j += kKeyChunk) {
+    Chunk chunk;
+    chunk.begin = j - begin;
+    chunk.end = HWY_MIN(end - begin, chunk.begin + kKeyChunk);
+    chunk.key = j;
+    chunk.first = first && j == begin;
+    chunk.last = last && begin + chunk.end == end;
+    ExponentialsOf(block, chunk.begin, chunk.end, adjust);
+    AddContext(args, block, chunk);
+  }
+}
+
 void AttentionQueries(const AttentionArgs& args, float* scratch) {
-  const bool special = IsSpecial(args);
+  const Adjust adjust = AdjustOf(args);
+  const bool any_global = args.global_count > 0;
   Block block(args, scratch);
   for (size_t q = args.query_begin; q < args.query_end; q += kQueryBlock) {
     block.Start(args, q, args.query_end);
     TransposeQueries(args, block);
+    ForEachGlobalBlock(args, [&](size_t begin, size_t end) HWY_ATTR {
+      AddKeys(GlobalKeys(args), block, begin, end, Adjust::kGlobal, begin == 0, false);
+    });
     ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool first) HWY_ATTR {
-      ScoreBlock(args, block, begin, end, special, first);
-      if (!first) RescaleContext(args, block);
-      for (size_t j = begin; j < end; j += kKeyChunk) {
-        Chunk chunk;
-        chunk.begin = j - begin;
-        chunk.end = HWY_MIN(end - begin, chunk.begin + kKeyChunk);
-        chunk.key = j;
-        chunk.first = first && j == begin;
-        chunk.last = begin + chunk.end == block.key_end;
-        ExponentialsOf(block, chunk.begin, chunk.end, special);
-        AddContext(args, block, chunk);
-      }
+      AddKeys(args, block, begin, end, adjust, first && !any_global, end == block.key_end);
     });
   }
 }
 
-// Rows of the block in `weights`: exp(score - max) / sum with the maxima and sums of the whole row.
-void StoreWeights(const AttentionArgs& args, const Block& block, bool special, float* weights,
+// Adds exp(score - max) / sum with the maxima and sums of the whole row; `key_of` tells the column.
+template <class KeyOf>
+HWY_INLINE void AddWeights(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
+                           Adjust adjust, const KeyOf& key_of, float* weights, size_t stride) {
+  Scores(args, block, begin, end, nullptr);
+  if (adjust != Adjust::kNothing) AdjustBlock(args, block, begin, end, adjust);
+  ExponentialsOf(block, 0, end - begin, adjust);
+  for (size_t j = begin; j < end; ++j) {
+    const float* row = block.scores + (j - begin) * block.width;
+    for (size_t i = 0; i < block.queries; ++i) {
+      weights[i * stride + key_of(j)] += row[i] * block.inverse[i];
+    }
+  }
+}
+
+// Rows of the block in `weights`.
+void StoreWeights(const AttentionArgs& args, const Block& block, Adjust adjust, float* weights,
                   size_t stride) {
   const DF df;
   for (size_t i = 0; i < block.queries; ++i) {
     MapRow(weights + i * stride, weights + i * stride, args.tokens,
            [df](VF) HWY_ATTR { return hn::Zero(df); });
   }
+  ForEachGlobalBlock(args, [&](size_t begin, size_t end) HWY_ATTR {
+    AddWeights(
+        GlobalKeys(args), block, begin, end, Adjust::kGlobal,
+        [&](size_t g) { return static_cast<size_t>(args.global_keys[g]); }, weights, stride);
+  });
   ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool) HWY_ATTR {
-    Scores(args, block, begin, end, nullptr);
-    if (special) AdjustScores(args, block, begin, end, block.next_max);
-    ExponentialsOf(block, 0, end - begin, special);
-    for (size_t j = begin; j < end; ++j) {
-      const float* row = block.scores + (j - begin) * block.width;
-      for (size_t i = 0; i < block.queries; ++i) {
-        weights[i * stride + j] = row[i] * block.inverse[i];
-      }
-    }
+    AddWeights(args, block, begin, end, adjust, [](size_t j) { return j; }, weights, stride);
   });
 }
 
 void AttentionRows(const AttentionArgs& args, float* scratch, float* weights, size_t stride) {
-  const bool special = IsSpecial(args);
+  const Adjust adjust = AdjustOf(args);
   Block block(args, scratch);
   for (size_t q = args.query_begin; q < args.query_end; q += kQueryBlock) {
     block.Start(args, q, args.query_end);
     TransposeQueries(args, block);
+    ForEachGlobalBlock(args, [&](size_t begin, size_t end) HWY_ATTR {
+      ScoreBlock(GlobalKeys(args), block, begin, end, Adjust::kGlobal, begin == 0);
+      ExponentialsOf(block, 0, end - begin, Adjust::kGlobal);
+    });
     ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool first) HWY_ATTR {
-      ScoreBlock(args, block, begin, end, special, first);
-      ExponentialsOf(block, 0, end - begin, special);
+      ScoreBlock(args, block, begin, end, adjust, first && args.global_count == 0);
+      ExponentialsOf(block, 0, end - begin, adjust);
     });
     InvertSums(block);
-    StoreWeights(args, block, special, weights + (q - args.query_begin) * stride, stride);
+    StoreWeights(args, block, adjust, weights + (q - args.query_begin) * stride, stride);
   }
 }
 
@@ -254,7 +314,7 @@ void CheckArgs([[maybe_unused]] const AttentionArgs& args) {
 size_t AttentionScratchFloats(size_t tokens, size_t head_dim) {
   const size_t head_stride = RoundUp(head_dim, kPanelColumns);
   const size_t rows = 2 * head_stride + HWY_MIN(tokens, kTwoPassKeys) + 5;
-  return rows * kQueryBlock + kTwoPassKeys + kQueryBlock;
+  return rows * kQueryBlock + 2 * (kTwoPassKeys + kQueryBlock);
 }
 
 #if HWY_ARCH_ARM

@@ -36,6 +36,20 @@ struct AttentionArgs {
   // Added to the scores: relative_bias[j - i], defined for |j - i| < tokens; or null.
   const float* relative_bias = nullptr;
 
+  // Scores of content against position (BERT's relative_key, DeBERTa), either null. Added are, with
+  // b = position_index[i - j], which is defined for |i - j| < tokens:
+  //   query_positions[i * position_stride + b] + key_positions[j * position_stride + b]
+  const float* query_positions = nullptr;  // [tokens, position_stride]
+  const float* key_positions = nullptr;    // [tokens, position_stride]
+  size_t position_stride = 0;              // below 2^25
+  const int32_t* position_index = nullptr;
+
+  // Keys that every query sees, also outside its window (Longformer's global tokens).
+  const int32_t* global_keys = nullptr;  // [global_count], ascending places in the text
+  size_t global_count = 0;
+  const float* global_k = nullptr;  // [global_count, head_stride]: their rows of K and V, 64-byte
+  const float* global_v = nullptr;  // aligned
+
   // Context rows, any alignment: row i at out + i * out_stride, head_dim columns are written.
   float* out = nullptr;
   size_t out_stride = 0;

@@ -24,12 +24,17 @@ struct Case {
   size_t window = kNoWindow;
   bool causal = false;
   bool bias = false;
+  size_t buckets = 0;   // of scores of content against position
+  bool by_key = false;  // those of keys as well, else of queries only
+  size_t globals = 0;   // keys that everybody sees
 };
 
 std::string Name(const Case& c) {
   return "tokens " + std::to_string(c.tokens) + " head_dim " + std::to_string(c.head_dim) +
          (c.window == kNoWindow ? "" : " window " + std::to_string(c.window)) +
-         (c.causal ? " causal" : "") + (c.bias ? " bias" : "");
+         (c.causal ? " causal" : "") + (c.bias ? " bias" : "") +
+         (c.buckets == 0 ? "" : " buckets " + std::to_string(c.buckets)) +
+         (c.globals == 0 ? "" : " globals " + std::to_string(c.globals));
 }
 
 // One text and head with random Q, K, V in the layout of the split GEMM epilogue.
@@ -37,7 +42,11 @@ struct Head {
   Case options;
   size_t stride;
   Buffer q, k, v;
-  std::vector<float> bias;  // [2 * tokens - 1]
+  std::vector<float> bias;                            // [2 * tokens - 1]
+  std::vector<float> query_positions, key_positions;  // [tokens, buckets]
+  std::vector<int32_t> index;                         // [2 * tokens - 1]
+  std::vector<int32_t> global_keys;
+  Buffer global_k, global_v;
 
   Head(const Case& c, uint64_t seed, float spread = 1.0f)
       : options(c),
@@ -45,7 +54,12 @@ struct Head {
         q(c.tokens * stride),
         k(c.tokens * stride),
         v(c.tokens * stride),
-        bias(RandomFloats(2 * c.tokens - 1, seed + 1, -2.0f, 2.0f)) {
+        bias(RandomFloats(2 * c.tokens - 1, seed + 1, -2.0f, 2.0f)),
+        query_positions(RandomFloats(c.tokens * c.buckets, seed + 2, -2.0f, 2.0f)),
+        key_positions(RandomFloats(c.tokens * c.buckets, seed + 3, -2.0f, 2.0f)),
+        index(2 * c.tokens - 1),
+        global_k(c.globals * stride),
+        global_v(c.globals * stride) {
     Random random(seed);
     for (size_t t = 0; t < c.tokens; ++t) {
       for (size_t d = 0; d < c.head_dim; ++d) {
@@ -53,6 +67,14 @@ struct Head {
         k[t * stride + d] = random.Normal();
         v[t * stride + d] = random.Normal();
       }
+    }
+    for (int32_t& bucket : index) bucket = static_cast<int32_t>(random.Index(c.buckets + 1));
+    for (int32_t& bucket : index) bucket = std::min(bucket, static_cast<int32_t>(c.buckets) - 1);
+    for (size_t g = 0; g < c.globals; ++g) {
+      const size_t key = g * c.tokens / c.globals;
+      global_keys.push_back(static_cast<int32_t>(key));
+      std::copy_n(&k[key * stride], stride, &global_k[g * stride]);
+      std::copy_n(&v[key * stride], stride, &global_v[g * stride]);
     }
   }
 
@@ -68,11 +90,25 @@ struct Head {
     args.window = options.window;
     args.causal = options.causal;
     if (options.bias) args.relative_bias = bias.data() + options.tokens - 1;
+    if (options.buckets > 0) {
+      args.query_positions = query_positions.data();
+      if (options.by_key) args.key_positions = key_positions.data();
+      args.position_stride = options.buckets;
+      args.position_index = index.data() + options.tokens - 1;
+    }
+    args.global_keys = global_keys.data();
+    args.global_count = options.globals;
+    args.global_k = global_k.data();
+    args.global_v = global_v.data();
     return args;
   }
 
   bool Sees(size_t i, size_t j) const {
     const size_t distance = i > j ? i - j : j - i;
+    if (std::find(global_keys.begin(), global_keys.end(), static_cast<int32_t>(j)) !=
+        global_keys.end()) {
+      return true;
+    }
     return distance <= options.window && (!options.causal || j <= i);
   }
 
@@ -85,6 +121,13 @@ struct Head {
       for (size_t j = 0; j < n; ++j) {
         if (!Sees(i, j)) continue;
         double score = options.bias ? static_cast<double>(bias[n - 1 + j - i]) : 0.0;
+        if (options.buckets > 0) {
+          const auto bucket = static_cast<size_t>(index[n - 1 + i - j]);
+          score += static_cast<double>(query_positions[i * options.buckets + bucket]);
+          if (options.by_key) {
+            score += static_cast<double>(key_positions[j * options.buckets + bucket]);
+          }
+        }
         for (size_t d = 0; d < options.head_dim; ++d) {
           score += static_cast<double>(q[i * stride + d]) * static_cast<double>(k[j * stride + d]);
         }
@@ -153,6 +196,17 @@ std::vector<Case> Cases() {
       cases.push_back({tokens, 16, window, true, true});
     }
   }
+  for (const size_t tokens : {1, 2, 17, 70, 130, 600}) {
+    cases.push_back({tokens, 12, kNoWindow, false, false, 9});
+    cases.push_back({tokens, 32, kNoWindow, tokens == 70, tokens == 17, 2 * tokens - 1, true});
+    for (const size_t window : {0, 3, 50}) {
+      for (const size_t globals : {1, 3}) {
+        if (globals > tokens) continue;
+        cases.push_back({tokens, 20, window, false, false, 0, false, globals});
+      }
+    }
+  }
+  cases.push_back({1200, 8, 40, false, false, 0, false, 520});
   cases.push_back({530, 16, kNoWindow, true, true});
   cases.push_back({530, 16, 5});
   cases.push_back({1030, 8, 200, false, true});
@@ -182,7 +236,9 @@ TEST_CASE("a query's bits do not depend on how its text is cut") {
                         {530, 16},
                         {530, 16, 5},
                         {530, 16, 5, true},
-                        {1100, 8, 300, false, true}};
+                        {1100, 8, 300, false, true},
+                        {130, 20, kNoWindow, false, false, 40, true},
+                        {600, 16, 20, false, false, 0, false, 5}};
   for (const Case& c : cases) {
     CAPTURE(Name(c));
     const Head head(c, 1700 + c.tokens);
