@@ -9,8 +9,13 @@ namespace {
 // workers share the columns.
 constexpr size_t kRowsPerWorker = 16;
 
-// More pieces than workers, so that one who comes late or is held up does not hold up the rest.
-constexpr size_t kPiecesPerWorker = 2;
+// A row block reads all weights of the model, and pays for that with its rows: as many blocks as
+// workers, unless they are so high that cutting them costs nothing and evens out the work.
+constexpr size_t kRowsPerBlock = 128;
+
+// More column parts than workers, so that one who comes late or is held up does not hold up the
+// rest; a part reads its own weights only.
+constexpr size_t kPartsPerWorker = 2;
 
 // Piece i of n of [0, size), cut at multiples of `unit`.
 Range Piece(size_t size, size_t unit, size_t i, size_t n) {
@@ -31,9 +36,9 @@ LatencyPass::LatencyPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   const size_t rows = batch.tokens();
   if (rows == 0) return;
   if (rows >= kRowsPerWorker * workers) {
-    BuildRowBlocks(std::min(kPiecesPerWorker * workers, rows / kRowsPerWorker), workers);
+    BuildRowBlocks(workers * DivCeil(rows, workers * kRowsPerBlock), workers);
   } else {
-    BuildColumnParts(kPiecesPerWorker * workers, workers);
+    BuildColumnParts(kPartsPerWorker * workers, workers);
   }
   graph_.Start(workers);
 }
