@@ -1,0 +1,408 @@
+"""The attention page in a real browser: viewer_test.py FOLDER_FOR_SCREENSHOTS
+
+Without Chromium it says so and exits 77. Times are printed, never judged.
+"""
+
+import csv
+import http.server
+import pathlib
+import random
+import re
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+import xml.etree.ElementTree
+import zlib
+
+import pages
+import twin
+from chromium import Chromium, find_chromium
+
+SHIFT = 8
+MOST_BYTES = 96 * 1024
+BANK = "The bank of the river was muddy, unbelievably so."
+HOSTILE = ("Say \"hi\" & 'bye' </script><script>window.x=1</script> \"><img src=x onerror=window.x=2> <!-- {{7*7}} "
+           "${7*7} \u2028 `</style>` \\u003c &lt;b&gt; ]]> ")
+OVERRIDES = "a\u202egnp.exe \u2066x\u200bz \u0000 \u0007 \ufeff"
+WORD = "[...document.querySelectorAll('.word')].find(w => w.textContent === %s)"
+screenshots = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
+
+
+def quoted(text):
+    return pages.json.dumps(text)
+
+
+class ViewerTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = Chromium()
+        cls.folder = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.__exit__()
+        cls.folder.cleanup()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.problems(), [])
+
+    def show(self, fragment="", **made):
+        """Opens a page of made-up attention; keeps its header and weights."""
+        self.header, self.weights = pages.make(**made)
+        path = pathlib.Path(self.folder.name) / "page.html"
+        path.write_text(pages.page_of(self.header, self.weights), encoding="utf-8")
+        self.browser.open(path.as_uri() + (f"#{fragment}" if fragment else ""))
+        self.browser.settle()
+
+    def value(self, expression):
+        return self.browser.value(expression)
+
+    def text(self, selector):
+        return self.value(f"document.querySelector({quoted(selector)}).textContent")
+
+    def shot(self, name):
+        self.browser.screenshot(screenshots / f"{name}.png", whole=False)
+
+    def expected(self, key, run=0, **choices):
+        exact = self.header["encoding"] == "f16"
+        matrix = twin.matrix_of(self.header, self.weights, run, key, lambda w: pages.decoded(w, exact))
+        return twin.merged(matrix, self.header, **choices)
+
+    def table(self, column=0):
+        """{first token: weight} of the table view."""
+        rows = self.value("[...document.querySelectorAll('#panel tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+        return {int(row[0]): number(row[2 + column]) for row in rows}
+
+    def check_table(self, key, picked, direction="from", **choices):
+        shown, expected = self.table(), self.expected(key, **choices)
+        self.assertGreater(len(shown), 1)
+        for token, weight in shown.items():
+            pair = (picked, token) if direction == "from" else (token, picked)
+            self.assertAlmostEqual(weight, expected.get(pair, 0.0), delta=6e-5, msg=f"{pair} {choices}")
+
+    def test_size_and_addresses(self):
+        page = pages.bundle()
+        print(f"the page without data: {len(page.encode())} bytes")
+        self.assertLess(len(page.encode()), MOST_BYTES)
+        self.assertNotRegex(page, r"https?:(?!//www\.w3\.org/2000/svg)")
+        for name in pages.SCRIPT.findall(pages.read("index.html")):
+            self.assertNotRegex(pages.read(name), r"</script|innerHTML|\beval\b")
+
+    def test_first_look(self):
+        self.show(texts=[BANK])
+        self.assertEqual(self.value("document.querySelectorAll('.cell').length"), 3 * 5)
+        self.assertIn("Pick a word", self.text("#help"))
+        self.assertRegex(self.text("#sentence"), r"Layer 2, mean of its heads: river looks most at \S+ ≈")
+        self.assertIn("made-up", self.value("document.title"))
+        self.assertIn("rows sum to 1 within 2.0e-7", self.text("#facts"))
+        self.shot("first_look")
+
+    def test_click_word_and_second_word(self):
+        self.show(texts=[BANK], exact=True)
+        self.browser.click(WORD % quoted("bank"))
+        self.browser.click(WORD % quoted("muddy"), SHIFT)
+        first = {label: self.header["offsets"].index(next(o for o in self.header["offsets"] if BANK[o[0]:].startswith(label) and o[1]))
+                 for label in ("bank", "muddy")}
+        captions = self.value("[...document.querySelectorAll('.cell')].map(c => [c.dataset.key, c.querySelector('.top-word').textContent])")
+        self.assertEqual(len(captions), 15)
+        for key, caption in captions:
+            weight = self.expected(key)[first["bank"], first["muddy"]]
+            self.assertEqual(caption, f"{weight:.4f}", key)
+        weight = self.expected("2:mean")[first["bank"], first["muddy"]]
+        self.assertEqual(self.text("#pair-weight"), f"{weight:.4f}")
+        self.value("(() => { const s = document.getElementById('sort'); s.value = 'pair'; s.dispatchEvent(new Event('change')); })()")
+        self.browser.settle()
+        order = [float(c) for c in self.value("[...document.querySelectorAll('.cell .top-word')].map(c => c.textContent)")]
+        self.assertEqual(order, sorted(order, reverse=True))
+        self.assertEqual(len(order), 12)
+        self.shot("second_word")
+
+    def test_rounded_numbers_are_marked(self):
+        self.show("word=2-2&view=table&head=1:2", texts=[BANK])
+        cells = self.value("[...document.querySelectorAll('#panel td.weight')].map(c => c.textContent)")
+        self.assertTrue(all(cell.startswith("≈") for cell in cells), cells)
+        for token, weight in self.table().items():
+            self.assertAlmostEqual(weight, self.expected("1:2")[2, token], delta=0.0051)
+        self.show("word=2-2&view=table&head=1:2", texts=[BANK], exact=True)
+        self.assertNotIn("≈", self.text("#panel"))
+
+    def test_numbers_of_every_choice(self):
+        """The table against the slow twin."""
+        pair = ["unbelievable rivers flow", "muddy banks"]
+        self.show("word=1-3&view=table", texts=pair, exact=True)
+        rest = ["unit=pieces", "merge=first", "merge=max", "specials=hide", "specials=renormalise", "merge=max&specials=renormalise",
+                "part=00", "part=01", "part=01&specials=renormalise"]
+        keys = ["0:1", "1:mean", "2:max&summary=max", "2:rollout&summary=rollout"]
+        for key in keys:
+            for direction in ("from", "to"):
+                for choice in [""] + (rest if key == "0:1" else rest[4:6]):
+                    if direction == "to" and choice.startswith("part=01"):
+                        continue
+                    word = "1-1" if choice == "unit=pieces" else "1-3"
+                    self.value(f"location.hash = '#word={word}&view=table&head={key}&direction={direction}&{choice}'")
+                    self.browser.settle()
+                    choices = dict(part.split("=") for part in choice.split("&") if part)
+                    with self.subTest(key=key, direction=direction, **choices):
+                        self.check_table(key.split("&")[0], 1, direction, **choices)
+
+    def test_change_layer_and_pin(self):
+        self.show("word=2-2", texts=[BANK])
+        self.browser.click("document.querySelector('[data-key=\"1:3\"]')")
+        self.assertEqual(self.text("#panel h3"), "Layer 1, head 3")
+        self.browser.wait("location.hash.includes('head=1:3')")
+        self.browser.press("p")
+        self.browser.click("document.querySelector('[data-key=\"0:0\"]')")
+        self.assertEqual(self.value("[...document.querySelectorAll('#panel h3')].map(h => h.textContent)"),
+                         ["Layer 0, head 0", "Layer 1, head 3"])
+        self.browser.press("2")
+        self.shot("arcs_side_by_side")
+        self.browser.press("3")
+        self.assertEqual(len(self.table(0)), len(self.table(1)))
+
+    def test_keyboard(self):
+        self.show("word=1-1", texts=["one two three four five"])
+        self.value("document.querySelector('.word.picked').focus()")
+        for keys, sentence in [(["ArrowRight"], "two looks most"), (["ArrowRight", "ArrowLeft", "End", "ArrowLeft"], "five looks most"),
+                               (["ArrowLeft"], "four looks most"), (["f"], "four is looked at most by"), (["f"], "four looks most")]:
+            for key in keys:
+                self.browser.press(key)
+            self.assertIn(sentence, self.text("#sentence"))
+        self.browser.press("ArrowLeft", SHIFT)
+        self.browser.press("ArrowLeft", SHIFT)
+        self.assertIn("two three four looks most", self.text("#sentence"))
+        self.browser.press("]")
+        self.assertIn("two three four looks at five with", self.text("#sentence"))
+        self.browser.press("Escape")
+        self.browser.press("Escape")
+        self.assertIn("Pick a word", self.text("#sentence"))
+        self.value("document.querySelector('.cell[tabindex=\"0\"]').focus()")
+        self.browser.press("ArrowUp")
+        self.assertEqual(self.text("#panel h3"), "Layer 1, mean of its heads")
+        self.browser.press("ArrowLeft")
+        self.assertEqual(self.text("#panel h3"), "Layer 1, head 3")
+        self.assertEqual(self.value("document.querySelectorAll('#text [tabindex=\"0\"]').length"), 1)
+        self.browser.press("4")
+        self.assertEqual(self.value("document.querySelectorAll('#panel tbody tr').length"), 12)
+        self.browser.press("?")
+        self.assertTrue(self.value("document.getElementById('help').hidden"))
+
+    def test_names_for_screen_readers(self):
+        self.show(texts=[BANK])
+        nodes = self.browser.send("Accessibility.getFullAXTree")["nodes"]
+        silent = [node["role"]["value"] for node in nodes
+                  if any(p["name"] == "focusable" and p["value"]["value"] for p in node.get("properties", []))
+                  and node["role"]["value"] not in ("RootWebArea", "generic", "none") and not node.get("name", {}).get("value")]
+        self.assertEqual(silent, [])
+        names = [node.get("name", {}).get("value", "") for node in nodes if node.get("role", {}).get("value") == "button"]
+        self.assertTrue(any(re.fullmatch(r"Layer 0, head 1: \S+", name) for name in names), names)
+        self.assertEqual(self.value("document.getElementById('sentence').getAttribute('aria-live')"), "polite")
+
+    def test_address_holds_the_state(self):
+        self.show("word=2-3&second=5-5&head=0:2&pins=1:1&view=arcs&unit=pieces&scale=log&threshold=0.05&sort=entropy&theme=dark",
+                  texts=[BANK])
+        state = self.value("[document.documentElement.dataset.theme, document.querySelector('[data-state=scale]').value, "
+                           "document.getElementById('threshold-value').textContent, document.getElementById('sort').value]")
+        self.assertEqual(state, ["dark", "log", "0.0500", "entropy"])
+        self.assertEqual(self.value("document.querySelectorAll('.word.picked').length"), 2)
+        self.shot("dark")
+        for bad in ("word=9999-1&head=<script>&pins=a,b", "__proto__=1&constructor=x&toString=1", "word=%E0%A4%A", "threshold=-1&sort=x&view="):
+            self.value(f"location.hash = {quoted('#' + bad)}")
+            self.browser.settle()
+            self.assertEqual(self.text("#panel h3"), "Layer 2, mean of its heads")
+
+    def saved(self, what):
+        """The file that a choice of the Save menu gives."""
+        folder = tempfile.mkdtemp(dir=self.folder.name)
+        self.browser.send("Page.setDownloadBehavior", behavior="allow", downloadPath=folder)
+        self.value(f"(() => {{ const s = document.getElementById('save'); s.value = {quoted(what)}; s.dispatchEvent(new Event('change')); }})()")
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            done = [path for path in pathlib.Path(folder).iterdir() if path.suffix in (".svg", ".png", ".csv")]
+            if done and done[0].stat().st_size > 0:
+                return done[0].read_bytes()
+            time.sleep(0.02)
+        self.fail(f"nothing was saved for {what}")
+
+    def test_save(self):
+        self.show("word=2-2&view=arcs&head=1:2&pins=0:1", texts=[BANK, "<b> & \"quotes\" =1+1"], exact=True)
+        for what in ("panel-svg", "grid-svg"):
+            data = self.saved(what)
+            (screenshots / f"{what}.svg").write_bytes(data)
+            labels = [e.text for e in xml.etree.ElementTree.fromstring(data).iter("{http://www.w3.org/2000/svg}text")]
+            self.assertTrue({"bank", "<"} <= set(labels) if what == "panel-svg" else len(labels) == 15, labels)
+        for view, most in (("matrix", 1), ("arcs", 0)):
+            self.value(f"location.hash = '#word=2-2&view={view}&head=1:2'")
+            self.browser.settle()
+            xml.etree.ElementTree.fromstring(self.saved("panel-svg"))
+        self.assertEqual(self.saved("grid-png")[:8], b"\x89PNG\r\n\x1a\n")
+        rows = list(csv.DictReader(self.saved("csv").decode().splitlines()))
+        self.assertEqual(len({(row["layer"], row["head"]) for row in rows}), 12)
+        for row in rows:
+            weight = self.expected(f"{row['layer']}:{row['head']}")[int(row["from"]), int(row["to"])]
+            self.assertAlmostEqual(float(row["weight"]), weight, delta=1e-6)
+        self.assertTrue(any(row["to_text"] == "'=" for row in rows))
+
+    def test_hostile_text(self):
+        self.show(texts=[HOSTILE, OVERRIDES], exact=True)
+        shown = self.text("#text")
+        for part in ("</script>", "<img src", "onerror", "{{7*7}}", "\\u003c &lt;b&gt;", "⟨U+202E⟩gnp", "⟨U+0000⟩", "⟨U+2028⟩"):
+            self.assertIn(part.replace(" ", ""), shown.replace(" ", ""))
+        self.assertEqual(self.value("[typeof window.x, document.images.length, document.querySelectorAll('b, i').length]"),
+                         ["undefined", 0, self.value("document.querySelectorAll('#help b, #sentence b').length")])
+        self.assertFalse(set("\u202e\u2066\u2028") & set(self.value("document.body.innerText")))
+        self.value("location.hash = '#word=1-1&view=table'")
+        self.browser.settle()
+        self.shot("hostile")
+
+    def test_small_texts(self):
+        for texts, extra, sentence in (([""], {"no_tokens": True}, ""), ([""], {}, "Pick a word"), (["Hi"], {}, "Hi looks most")):
+            for view in ("matrix", "arcs", "table", "heads"):
+                self.show(f"view={view}" + ("&word=1-1" if texts[0] else ""), texts=texts, **extra)
+                self.assertIn(sentence, self.text("#sentence"))
+                self.assertEqual(self.browser.problems(), [])
+
+    def test_causal_and_windowed(self):
+        self.show("word=3-3&head=1:1", texts=["one two three four five"], causal=True)
+        self.assertEqual(self.value("[...document.querySelectorAll('.word.masked')].map(w => w.textContent)"), ["four", "five", "[SEP]"])
+        self.assertIn("Grey: not visible", self.text("#panel"))
+        self.show("word=3-3&head=1:1", texts=["one two three four five"], window=1)
+        self.assertEqual(self.value("[...document.querySelectorAll('.word.masked')].map(w => w.textContent)"), ["[CLS]", "one", "five", "[SEP]"])
+        self.shot("window")
+
+    def test_scripts(self):
+        self.show(texts=["ذهبنا إلى ضفة النهر في شارع Main Street"])
+        left, right = self.value("['ذهبنا', 'Main'].map(t => [...document.querySelectorAll('.word')].find(w => w.textContent === t).getBoundingClientRect().x)")
+        self.assertGreater(left, right)
+        self.value("document.querySelector('.word.picked').focus()")
+        picked = self.value("Number(document.querySelector('.word.picked').dataset.index)")
+        self.browser.press("ArrowLeft")
+        self.assertEqual(self.value("Number(document.querySelector('.word.picked').dataset.index)"), picked + 1)
+        self.shot("right_to_left")
+        self.show(texts=["我们走到河岸,然后去银行。"], pieces=2, without_spaces=True)
+        self.assertEqual(self.value("document.querySelectorAll('.word').length"), len(self.header["tokens"]))
+        self.shot("chinese")
+
+    def test_diff(self):
+        self.show("word=2-2&view=table&head=1:2", texts=[BANK], runs=2, exact=True)
+        a, b = self.expected("1:2", run=0), self.expected("1:2", run=1)
+        for token, weight in self.table().items():
+            self.assertAlmostEqual(weight, b[2, token] - a[2, token], delta=6e-5)
+        self.browser.press("4")
+        shown = self.value("[...document.querySelectorAll('#panel thead th')].map(h => h.textContent)")
+        self.assertIn("max |B-A|", shown)
+        rows = self.value("[...document.querySelectorAll('#panel tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+        row = next(row for row in rows if row[0] == "1:2")
+        matrices = [twin.matrix_of(self.header, self.weights, run, "1:2", lambda w: pages.decoded(w, True)) for run in (0, 1)]
+        most = max(abs(x - y) for p, q in zip(*matrices) for x, y in zip(p, q))
+        self.assertAlmostEqual(float(row[shown.index("max |B-A|")]), most, delta=6e-5)
+        self.shot("diff")
+
+    def test_served(self):
+        self.header, self.weights = pages.make(texts=[BANK], exact=True)
+        self.header["source"] = "served"
+        asked = []
+        with Server(self.header, self.weights, asked) as address:
+            self.browser.open(address)
+            self.value("location.hash = '#word=2-2&view=table&head=1:2'")
+            self.browser.wait("document.querySelectorAll('#panel td.weight').length > 3")
+            self.check_table("1:2", 2)
+            self.browser.press("f")
+            self.browser.wait("document.querySelector('#sentence').textContent.includes('is looked at most by')")
+            self.check_table("1:2", 2, "to")
+            self.browser.press("1")
+            self.browser.wait("!document.querySelector('#panel canvas').hidden")
+            self.assertNotIn("/layer/0/head/0", asked)
+            self.assertLessEqual(len(asked), 10, asked)
+        self.browser.events = [e for e in self.browser.events if address not in str(e)]
+
+    def test_times(self):
+        """512 tokens, 6 layers x 12 heads: reported only."""
+        size, layers, heads = 512, 6, 12
+        header, _ = pages.make(texts=[" ".join(["word"] * (size - 2))], layers=layers, heads=heads, no_tokens=True)
+        columns = pages.tokens_of(header["texts"], 5, False)
+        header.update({**columns, "segments": [0] * size, "byte_offsets": columns["offsets"]})
+        skewed = bytes(min(255, 4 + int((i / 255) ** 6 * 60)) for i in range(256))
+        raw = random.Random(1).randbytes(heads * size * size).translate(skewed)
+        block = pages.base64.b64encode(zlib.compress(raw, 6)).decode()
+        parts = [f'<script type="application/json" id="pozor-data">{pages.ascii_json(header)}</script>']
+        parts += [f'<script type="text/plain" id="pozor-run-0-layer-{layer}">{block}</script>' for layer in range(layers)]
+        path = pathlib.Path(self.folder.name) / "long.html"
+        path.write_text(pages.bundle().replace("<!-- pozor:data -->", "\n".join(parts)), encoding="utf-8")
+        self.browser.open(path.as_uri())
+        paint = self.value("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        clicks = [self.value(CLICK % place) for place in (100, 200, 300, 400, 50)]
+        print(f"512 tokens x 72 heads, {path.stat().st_size / 2**20:.1f} MiB: first paint {paint:.0f} ms, "
+              f"click to shown {sorted(clicks)[2]:.0f} ms (median of 5; {min(clicks):.0f} to {max(clicks):.0f})")
+        self.shot("long")
+
+
+# From a press on a word until the frame that shows its heads has been drawn.
+CLICK = """new Promise((done) => {
+  const start = performance.now();
+  document.querySelectorAll('.word')[%d].dispatchEvent(new PointerEvent('pointerdown', { bubbles: true, button: 0 }));
+  requestAnimationFrame(() => { const channel = new MessageChannel();
+    channel.port1.onmessage = () => done(performance.now() - start); channel.port2.postMessage(0); });
+})"""
+
+
+def number(shown):
+    return float(shown.replace("≈", "").replace("\u2009", "").replace("\u2212", "-").replace("+", ""))
+
+
+class Server:
+    """What `pozor attention serve` answers, from made-up weights."""
+
+    def __init__(self, header, weights, asked):
+        page = pages.page_of(header, []).encode()
+        every = [head for layer in weights[0] for head in layer]
+        pack = lambda rows: b"".join(pages.struct.pack("<e", w) for row in rows for w in row)
+
+        def answer(path):
+            part = urllib.parse.urlparse(path).path.strip("/").split("/")
+            if part == [""]:
+                return "text/html", page
+            asked.append(path)
+            if part[0] == "layer":
+                place = header["layers"].index(int(part[1]))
+                return "application/octet-stream", pack(weights[0][place][header["heads"][place].index(int(part[3]))])
+            token = int(part[1])
+            rows = [head[token] if part[2] == "from" else [row[token] for row in head] for head in every]
+            return "application/octet-stream", pack(rows)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                if "favicon" in self.path:
+                    self.send_response(204)
+                    self.end_headers()
+                    return
+                kind, body = answer(self.path)
+                self.send_response(200)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return f"http://127.0.0.1:{self.server.server_address[1]}/"
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+if __name__ == "__main__":
+    if find_chromium() is None:
+        print("skipped: no Chromium")
+        sys.exit(77)
+    screenshots.mkdir(parents=True, exist_ok=True)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
