@@ -38,6 +38,7 @@ DOORS = [
     (r"mimalloc", r"engine/memory\.(h|cc)"),
     (r"simdjson", r"models/json\.(h|cc)"),
     (r"pcre2", r"models/text/regex\.cc"),
+    (r"protozero/", r"models/protobuf\.cc"),
     (r"CLI/", r"tools/cli/.*"),
     (r"boost/", r"tools/server/.*"),
     (r"doctest/", r"tests/.*"),

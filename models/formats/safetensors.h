@@ -1,4 +1,4 @@
-// safetensors: one mapped file, or several under an index.
+// safetensors: one mapped file.
 //
 // A file is `u64 n`, n bytes of JSON {name: {dtype, shape, data_offsets}}, and a buffer that the
 // tensors tile without holes, overlaps or leftovers.
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "engine/weights.h"
-#include "models/formats/folder.h"
 #include "pozor/status.h"
 
 namespace pozor {
@@ -20,10 +19,6 @@ inline constexpr size_t kMaxSafetensorsHeader = 100'000'000;
 
 // Maps and checks one file. Read converts every floating-point type and refuses integers.
 Result<std::shared_ptr<const TensorSource>> OpenSafetensors(const std::string& path);
-
-// A sharded model: `index` names a file of the folder with the weight_map.
-Result<std::shared_ptr<const TensorSource>> OpenSafetensorsIndex(
-    const ModelFolder& folder, const std::string& index, std::vector<std::string>* warnings);
 
 // The raw little-endian bytes of an integer tensor as int32 (I32, or I64 within range).
 Result<std::vector<int32_t>> ReadInt32(const TensorSource& source, const TensorInfo& tensor);

@@ -231,13 +231,6 @@ Result<std::string_view> HeaderText(std::string_view bytes, const std::string& n
 
 }  // namespace
 
-std::string SafetensorsTypeName(DType type) {
-  for (const TypeName& known : kTypes) {
-    if (known.type == type) return std::string(known.name);
-  }
-  return "?";
-}
-
 Result<SafetensorsHeader> ParseSafetensorsHeader(std::span<const uint8_t> file,
                                                  const std::string& name) {
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "engine/weights.h"
-#include "kernels/types.h"
 #include "pozor/status.h"
 
 namespace pozor {
@@ -25,9 +24,6 @@ struct SafetensorsHeader {
 // `file` is the whole file; only its header is touched. `name` stands in the messages.
 Result<SafetensorsHeader> ParseSafetensorsHeader(std::span<const uint8_t> file,
                                                  const std::string& name);
-
-// "F32", "I64", ...
-std::string SafetensorsTypeName(DType type);
 
 }  // namespace pozor
 

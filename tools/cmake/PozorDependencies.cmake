@@ -34,6 +34,8 @@ find_package(simdjson CONFIG REQUIRED)
 find_library(POZOR_PCRE2_LIBRARY pcre2-8 REQUIRED)
 find_path(POZOR_PCRE2_INCLUDE pcre2.h REQUIRED)
 set(POZOR_PCRE2 $<BUILD_INTERFACE:${POZOR_PCRE2_LIBRARY}> $<INSTALL_INTERFACE:pcre2-8>)
+# protozero is headers only.
+find_path(POZOR_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 
 # Highway >= 1.2: an installed one, a source tree (POZOR_HIGHWAY_SOURCE or what tools/setup.sh
 # unpacked), else the release archive pinned by hash. Built from source, it is no library of its
