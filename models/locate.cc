@@ -1,7 +1,5 @@
 #include "models/locate.h"
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -10,6 +8,7 @@
 
 #include "models/formats/file.h"
 #include "models/formats/folder.h"
+#include "models/formats/weights.h"
 
 namespace pozor {
 namespace {
@@ -37,19 +36,6 @@ std::string HubCache() {
   if (!home.empty()) return JoinPath(home, "hub");
   const std::string cache = UserCache();
   return cache.empty() ? std::string() : JoinPath(cache, "huggingface/hub");
-}
-
-// Sorted names of the entries of a folder.
-std::vector<std::string> ListFolder(const std::string& path) {
-  std::vector<std::string> names;
-  DIR* folder = ::opendir(path.c_str());
-  if (folder == nullptr) return names;
-  while (const dirent* entry = ::readdir(folder)) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  ::closedir(folder);
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 // The snapshot that refs/main names, or the only one there is; empty if there is none.
@@ -118,13 +104,27 @@ bool IsName(const std::string& name) {
          std::count(name.begin(), name.end(), '/') <= 1;
 }
 
-Result<std::string> FolderOfFile(const std::string& path) {
-  if (!path.ends_with(".safetensors")) {
+// A shard stands for its model.
+bool IsShard(const std::string& file) { return file.find("-of-0") != std::string::npos; }
+
+// The model that a weight file belongs to: its folder, or the one above if it lies in onnx/.
+Result<ModelPlace> PlaceOfFile(const std::string& path) {
+  if (FormatOf(path) == WeightFormat::kNone) {
     return Unsupported(path + ": a file of this kind is not supported; give the model's folder");
   }
   const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return std::string(".");
-  return path.substr(0, std::max<size_t>(slash, 1));
+  ModelPlace place;
+  place.folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  place.weights = path.substr(slash + 1);
+  if (IsShard(place.weights)) place.weights.clear();
+  const size_t parent = place.folder.rfind('/');
+  const bool in_onnx = place.folder.substr(parent + 1) == "onnx";
+  if (in_onnx && !FileExists(JoinPath(place.folder, "config.json"))) {
+    place.weights = "onnx/" + place.weights;
+    place.folder =
+        parent == std::string::npos ? "." : place.folder.substr(0, std::max<size_t>(parent, 1));
+  }
+  return place;
 }
 
 }  // namespace
@@ -137,22 +137,27 @@ std::string PozorHome() {
 }
 
 Result<std::string> LocateModel(const std::string& name) {
+  POZOR_TRY(ModelPlace place, LocateModelPlace(name));
+  return std::move(place.folder);
+}
+
+Result<ModelPlace> LocateModelPlace(const std::string& name) {
   if (name.find('\0') != std::string::npos) {
     return InvalidArgument("model name: contains NUL; give a folder or a name");
   }
-  if (DirectoryExists(name)) return name;
-  if (FileExists(name)) return FolderOfFile(name);
+  if (DirectoryExists(name)) return ModelPlace{name, ""};
+  if (FileExists(name)) return PlaceOfFile(name);
   std::string looked = name.empty() ? "nothing was named" : name;
   if (IsName(name)) {
     const std::string home = PozorHome();
     const std::string own = JoinPath(home, "models");
     for (const std::string& path : OwnFolders(own, name)) {
-      if (!home.empty() && DirectoryExists(path)) return path;
+      if (!home.empty() && DirectoryExists(path)) return ModelPlace{path, ""};
     }
     const std::string cache = HubCache();
     if (!cache.empty()) {
       POZOR_TRY(const std::string snapshot, FindInCache(cache, name));
-      if (!snapshot.empty()) return snapshot;
+      if (!snapshot.empty()) return ModelPlace{snapshot, ""};
     }
     looked = "looked for the folder " + name + ", in " + own + " and in " + cache;
   }

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/encoder.h"
+#include "models/formats/folder.h"
 #include "models/heads.h"
 #include "models/pipeline.h"
 #include "models/scratch_pool.h"
@@ -14,6 +16,8 @@
 #include "pozor/pozor.hpp"
 
 namespace pozor {
+
+class GgufFile;
 
 struct Model::Impl {
   std::string folder;
@@ -31,6 +35,11 @@ struct PartOptions {
   bool requires_tokenizer = true;
   bool with_pooler = false;
 };
+
+// The tokenizer of a folder: tokenizer.json or the older files, or, without tokenizer.json, that of
+// the GGUF file the weights are in (null: they are in another format).
+Result<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelFolder& folder, const GgufFile* gguf,
+                                                 std::vector<std::string>* warnings);
 
 // What Model::Load does, with a choice of the parts. `name` as there.
 Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,

@@ -12,6 +12,7 @@
 #include "models/formats/file.h"
 #include "models/formats/finite.h"
 #include "models/formats/folder.h"
+#include "models/formats/gguf.h"
 #include "models/formats/weights.h"
 #include "models/locate.h"
 #include "models/model_impl.h"
@@ -23,8 +24,15 @@ namespace {
 struct Loading {
   ModelFolder folder;       // the model
   ModelFolder transformer;  // config.json, weights, tokenizer
+  std::string weights;      // the weight file that was named, or empty
   PartOptions parts;
   Model::Impl* model;
+};
+
+// Weights, and what says how they are to be used.
+struct Checkpoint {
+  std::shared_ptr<const TensorSource> weights;
+  std::shared_ptr<const GgufFile> gguf;  // the same, if they are GGUF
 };
 
 Status CheckOptions(const LoadOptions& options) {
@@ -68,18 +76,18 @@ struct Aside {
   Status finite;
 };
 
-Aside DoAside(const std::string& folder, const TensorSource& source,
+Aside DoAside(const ModelFolder& folder, const Checkpoint& checkpoint,
               const std::set<const TensorInfo*>& left_out) {
   Aside aside;
-  aside.tokenizer = Tokenizer::Load(folder, &aside.warnings);
-  aside.finite = CheckFinite(source, left_out);
+  aside.tokenizer = LoadTokenizer(folder, checkpoint.gguf.get(), &aside.warnings);
+  aside.finite = CheckFinite(*checkpoint.weights, left_out);
   return aside;
 }
 
 // Runs it on a thread of its own if there is one to have, else when the result is asked for.
-std::future<Aside> StartAside(const std::string& folder, const TensorSource& source,
+std::future<Aside> StartAside(const ModelFolder& folder, const Checkpoint& checkpoint,
                               const std::set<const TensorInfo*>& left_out) {
-  const auto work = [&folder, &source, &left_out] { return DoAside(folder, source, left_out); };
+  const auto work = [&] { return DoAside(folder, checkpoint, left_out); };
   try {
     return std::async(std::launch::async, work);
   } catch (const std::system_error&) {
@@ -116,18 +124,38 @@ Status TakeTokenizer(const Loading& loading, Aside& aside) {
                  "together");
 }
 
+// config.json, or what a GGUF file says in its place; then the weights.
+Result<Config> OpenCheckpoint(const Loading& loading, const Architecture** architecture,
+                              Checkpoint* checkpoint) {
+  const ModelFolder& folder = loading.transformer;
+  POZOR_TRY(const WeightFile file, FindWeights(folder, loading.weights));
+  std::string where = JoinPath(folder.path(), "config.json");
+  std::optional<JsonDocument> document;
+  if (file.format == WeightFormat::kGguf) {
+    POZOR_TRY(where, folder.Resolve(file.name));
+    POZOR_TRY(checkpoint->gguf, OpenGguf(where));
+    POZOR_TRY(const std::string json, checkpoint->gguf->ConfigJson());
+    POZOR_TRY(document, ParseJson(json, where));
+  } else {
+    POZOR_TRY(document, folder.ReadJsonObject("config.json"));
+  }
+  POZOR_TRY(const std::string type, FindModelType(**document, where));
+  POZOR_TRY(*architecture, FindArchitecture(type, where));
+  checkpoint->weights = checkpoint->gguf;
+  if (checkpoint->gguf == nullptr) {
+    POZOR_TRY(checkpoint->weights, OpenWeights(folder, file, &loading.model->info.warnings));
+  }
+  return Config(std::move(*document), where);
+}
+
 // config.json, weights and tokenizer.
 Status LoadTransformer(const Loading& loading) {
   ModelInfo& info = loading.model->info;
   const ModelFolder& folder = loading.transformer;
-  const std::string where = JoinPath(folder.path(), "config.json");
-  POZOR_TRY(JsonDocument document, folder.ReadJsonObject("config.json"));
-  POZOR_TRY(const std::string type, FindModelType(*document, where));
-  POZOR_TRY(const Architecture* architecture, FindArchitecture(type, where));
-  Config config(std::move(document), where);
-
-  POZOR_TRY(auto source, OpenWeights(folder, &info.warnings));
-  WeightReader weights(source);
+  const Architecture* architecture = nullptr;
+  Checkpoint checkpoint;
+  POZOR_TRY(Config config, OpenCheckpoint(loading, &architecture, &checkpoint));
+  WeightReader weights(checkpoint.weights);
   POZOR_RETURN_IF_ERROR(NormalizeNames(*architecture, weights));
   EncoderSpec spec = architecture->make_spec(config, weights);
   spec.architecture = std::string(architecture->model_type);
@@ -137,7 +165,7 @@ Status LoadTransformer(const Loading& loading) {
   info.config = config.Effects();
 
   const std::set<const TensorInfo*> left_out = LeftOut(*architecture, spec, weights);
-  std::future<Aside> running = StartAside(folder.path(), *source, left_out);
+  std::future<Aside> running = StartAside(folder, checkpoint, left_out);
   EncoderOptions options;
   options.max_memory = loading.model->options.max_memory;
   POZOR_TRY(loading.model->encoder, Encoder::Create(std::move(spec), weights, options));
@@ -146,6 +174,9 @@ Status LoadTransformer(const Loading& loading) {
   }
   POZOR_TRY(info.ignored_tensors, ListPassengers(*architecture, weights));
   info.parameters = CountParameters(weights, info.ignored_tensors);
+  if (checkpoint.gguf != nullptr) {
+    loading.model->pipeline.default_pooling = checkpoint.gguf->PoolingMode();
+  }
   Aside aside = running.get();
   POZOR_RETURN_IF_ERROR(aside.finite);
   return TakeTokenizer(loading, aside);
@@ -181,19 +212,28 @@ void DescribePipeline(const Pipeline& pipeline, ModelInfo* info) {
 
 }  // namespace
 
+Result<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelFolder& folder, const GgufFile* gguf,
+                                                 std::vector<std::string>* warnings) {
+  if (gguf == nullptr || folder.Has("tokenizer.json")) {
+    return Tokenizer::Load(folder.path(), warnings);
+  }
+  return Tokenizer::FromGguf(gguf->metadata(), gguf->description());
+}
+
 Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
                                                     const LoadOptions& options,
                                                     const PartOptions& parts) {
   POZOR_RETURN_IF_ERROR(CheckOptions(options));
   auto model = std::make_unique<Model::Impl>();
-  POZOR_TRY(model->folder, LocateModel(name));
+  POZOR_TRY(ModelPlace place, LocateModelPlace(name));
+  model->folder = std::move(place.folder);
   model->options = options;
   model->info.name = name;
   model->info.path = model->folder;
   POZOR_TRY(ModelFolder folder, ModelFolder::Open(model->folder));
   POZOR_TRY(model->pipeline, ReadPipeline(folder, &model->info.warnings));
-  const Loading loading = {folder, folder.Sub(model->pipeline.transformer_path), parts,
-                           model.get()};
+  const Loading loading = {folder, folder.Sub(model->pipeline.transformer_path),
+                           std::move(place.weights), parts, model.get()};
   POZOR_RETURN_IF_ERROR(LoadTransformer(loading));
   POZOR_RETURN_IF_ERROR(ReadHead(folder, model->info.hidden, &model->pipeline));
   model->info.max_length = FindMaxLength(loading);

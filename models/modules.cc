@@ -181,7 +181,10 @@ Status ReadHead(const ModelFolder& folder, size_t hidden, Pipeline* pipeline) {
   Head& head = pipeline->head;
   head.hidden = hidden;
   if (pipeline->modules.empty()) {
-    head.poolings = {Pooling::kMean};
+    for (const PoolingMode& mode : kPoolingModes) {
+      if (PoolingName(mode.pooling) == pipeline->default_pooling) head.poolings = {mode.pooling};
+    }
+    if (head.poolings.empty()) head.poolings = {Pooling::kMean};
     head.dimensions = hidden;
   }
   for (size_t i = 1; i < pipeline->modules.size(); ++i) {

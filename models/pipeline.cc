@@ -160,7 +160,8 @@ Result<Pipeline> ReadPipeline(const ModelFolder& folder, std::vector<std::string
   POZOR_RETURN_IF_ERROR(ReadTransformer(transformer, &pipeline));
   POZOR_RETURN_IF_ERROR(ReadSettings(folder, &pipeline));
   if (pipeline.modules.empty() && !folder.Has("config_sentence_transformers.json")) {
-    warnings->push_back(folder.path() + ": no modules.json; vectors are the mean of all tokens");
+    warnings->push_back(folder.path() + ": no modules.json; vectors are the mean of all tokens, " +
+                        "unless a GGUF file names another pooling");
   }
   return pipeline;
 }

@@ -24,6 +24,7 @@ struct Pipeline {
   std::vector<ModuleEntry> modules;  // of modules.json; empty if there is none
   std::string transformer_path;      // "" or "0_Transformer"
   Head head;                         // filled by ReadHead
+  std::string default_pooling;       // without modules.json; empty: mean
   bool include_prompt = true;        // false: the prompt's tokens are left out of the pooling
   bool lowercase = false;            // do_lower_case
   size_t max_seq_length = 0;         // tokens including specials; 0: not said

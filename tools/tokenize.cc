@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "models/formats/file.h"
 #include "models/formats/folder.h"
+#include "models/formats/gguf.h"
+#include "models/formats/weights.h"
 #include "models/locate.h"
+#include "models/model_impl.h"
 #include "models/pipeline.h"
 #include "models/text/tokenizer.h"
 #include "tools/bench/json_writer.h"
@@ -21,14 +25,19 @@ struct LoadedTokenizer {
   size_t max_length = 0;  // 0: no limit
 };
 
-Result<LoadedTokenizer> LoadTokenizer(const std::string& model) {
-  POZOR_TRY(const std::string path, LocateModel(model));
-  POZOR_TRY(const ModelFolder folder, ModelFolder::Open(path));
+Result<LoadedTokenizer> OpenTokenizer(const std::string& model) {
+  POZOR_TRY(const ModelPlace place, LocateModelPlace(model));
+  POZOR_TRY(const ModelFolder folder, ModelFolder::Open(place.folder));
   std::vector<std::string> warnings, of_vectors;
   LoadedTokenizer loaded;
   POZOR_TRY(const Pipeline pipeline, ReadPipeline(folder, &of_vectors));
   const ModelFolder transformer = folder.Sub(pipeline.transformer_path);
-  POZOR_TRY(loaded.tokenizer, Tokenizer::Load(transformer.path(), &warnings));
+  POZOR_TRY(const WeightFile weights, FindWeights(transformer, place.weights));
+  std::shared_ptr<const GgufFile> gguf;
+  if (weights.format == WeightFormat::kGguf && !transformer.Has("tokenizer.json")) {
+    POZOR_TRY(gguf, OpenGguf(JoinPath(transformer.path(), weights.name)));
+  }
+  POZOR_TRY(loaded.tokenizer, LoadTokenizer(transformer, gguf.get(), &warnings));
   if (pipeline.lowercase) loaded.tokenizer->ForceLowercase();
   loaded.max_length =
       pipeline.max_seq_length > 0 ? pipeline.max_seq_length : loaded.tokenizer->model_max_length();
@@ -100,7 +109,7 @@ Status RunTokenize(const TokenizeRequest& request) {
   source_options.text_field = request.text_field;
   source_options.header = request.header;
   source_options.cancel = CancelOnSignals();
-  const Result<LoadedTokenizer> loaded = LoadTokenizer(request.model);
+  const Result<LoadedTokenizer> loaded = OpenTokenizer(request.model);
   if (!loaded.ok()) return AsFailure(loaded.status());
   if (request.text.has_value()) return AsFailure(TokenizeOne(*loaded, request, *request.text));
   POZOR_TRY(const std::unique_ptr<TextFiles> texts,

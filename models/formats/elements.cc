@@ -130,7 +130,7 @@ void WidenFloats(DType type, const uint8_t* bytes, size_t count, float* out) {
       return;
     case DType::kBF16:
       ReadAs<uint16_t>(bytes, count, out, Bf16ToFloat);
-      return true;
+      return;
     default:
       POZOR_CHECK(false);
   }

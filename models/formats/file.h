@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "pozor/status.h"
 
@@ -40,6 +41,9 @@ Result<std::string> ReadWholeFile(const std::string& path, size_t limit);
 
 bool FileExists(const std::string& path);       // a regular file, symbolic links followed
 bool DirectoryExists(const std::string& path);  // likewise
+
+// Sorted names of the entries of a folder, but for those that begin with a dot.
+std::vector<std::string> ListFolder(const std::string& path);
 
 // `folder`/`name`
 std::string JoinPath(const std::string& folder, const std::string& name);

@@ -52,28 +52,33 @@ const TypeRow* Find(GgmlType type) {
 float Half(const uint8_t* bytes) { return F16ToFloat(LoadUnaligned<uint16_t>(bytes)); }
 
 // Low and high nibbles of a byte stand 16 weights apart; a fifth bit may come from `high`.
-void FourBits(const uint8_t* quants, uint32_t high, int shift, float scale, float minimum,
-              float* out) {
+template <class Number>
+void FourBits(const uint8_t* quants, uint32_t high, Number number, float* out) {
   for (size_t j = 0; j < kSmall / 2; ++j) {
     const int low = (quants[j] & 15) | static_cast<int>((high >> j & 1) << 4);
     const int top = (quants[j] >> 4) | static_cast<int>((high >> (j + 16) & 1) << 4);
-    out[j] = static_cast<float>(low - shift) * scale + minimum;
-    out[j + kSmall / 2] = static_cast<float>(top - shift) * scale + minimum;
+    out[j] = number(low);
+    out[j + kSmall / 2] = number(top);
   }
 }
 
 // The plain formats: x = scale * (q - shift) or x = scale * q + minimum.
 void DecodeSmall(GgmlType type, const uint8_t* b, float* out) {
   const float scale = Half(b);
+  const float minimum = Half(b + 2);  // of Q4_1 and Q5_1
+  const auto shifted = [=](int by) {
+    return [=](int q) { return static_cast<float>(q - by) * scale; };
+  };
+  const auto raised = [=](int q) { return static_cast<float>(q) * scale + minimum; };
   switch (type) {
     case GgmlType::kQ4_0:
-      return FourBits(b + 2, 0, 8, scale, 0.0f, out);
+      return FourBits(b + 2, 0, shifted(8), out);
     case GgmlType::kQ4_1:
-      return FourBits(b + 4, 0, 0, scale, Half(b + 2), out);
+      return FourBits(b + 4, 0, raised, out);
     case GgmlType::kQ5_0:
-      return FourBits(b + 6, LoadUnaligned<uint32_t>(b + 2), 16, scale, 0.0f, out);
+      return FourBits(b + 6, LoadUnaligned<uint32_t>(b + 2), shifted(16), out);
     case GgmlType::kQ5_1:
-      return FourBits(b + 8, LoadUnaligned<uint32_t>(b + 4), 0, scale, Half(b + 2), out);
+      return FourBits(b + 8, LoadUnaligned<uint32_t>(b + 4), raised, out);
     default:
       for (size_t j = 0; j < kSmall; ++j) {
         out[j] = static_cast<float>(static_cast<int8_t>(b[2 + j])) * scale;

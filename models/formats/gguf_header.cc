@@ -84,7 +84,7 @@ class GgufParser {
   Result<std::string_view> ReadText() {
     const uint64_t size = cursor_.Take<uint64_t>();
     if (size > cursor_.left()) {
-      return Bad("a string length of " + std::to_string(size) + ", " +
+      return Bad("a string length of " + std::to_string(size) + " passes the end of the file, " +
                  std::to_string(cursor_.left()) + " bytes are left");
     }
     return cursor_.TakeText(size);

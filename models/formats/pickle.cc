@@ -69,6 +69,7 @@ enum Opcode : uint8_t {
   kShortBinString = 'U',
   kBinUnicode = 'X',
   kShortBinUnicode = 0x8C,
+  kString = 'S',
   kAppend = 'a',
   kAppends = 'e',
   kBuild = 'b',
@@ -105,10 +106,9 @@ struct OpcodeName {
 };
 // Those that run code or look elsewhere, for the message.
 constexpr OpcodeName kRefused[] = {
-    {'i', "INST"},       {'o', "OBJ"},         {0x82, "EXT1"},   {0x83, "EXT2"},
-    {0x84, "EXT4"},      {'P', "PERSID"},      {'S', "STRING"},  {'I', "INT"},
-    {'L', "LONG"},       {'F', "FLOAT"},       {'V', "UNICODE"}, {'2', "DUP"},
-    {0x92, "NEWOBJ_EX"}, {0x96, "BYTEARRAY8"}, {'g', "GET"},     {'p', "PUT"},
+    {'i', "INST"},   {'o', "OBJ"},        {0x82, "EXT1"},       {0x83, "EXT2"}, {0x84, "EXT4"},
+    {'P', "PERSID"}, {'I', "INT"},        {'L', "LONG"},        {'F', "FLOAT"}, {'V', "UNICODE"},
+    {'2', "DUP"},    {0x92, "NEWOBJ_EX"}, {0x96, "BYTEARRAY8"}, {'g', "GET"},   {'p', "PUT"},
 };
 
 std::string OpcodeText(uint8_t code) {
@@ -304,6 +304,9 @@ bool Unpickler::StepScalar(uint8_t code) {
       PushNew({.kind = Kind::kFloat, .number = std::bit_cast<double>(bits)});
       return true;
     }
+    case kString:
+      PushText(cursor_.TakeLine());
+      return true;
     case kBinString:
     case kBinUnicode:
       PushText(cursor_.TakeText(cursor_.Take<uint32_t>()));

@@ -37,8 +37,8 @@ struct PickleValue {
   DType type = DType::kF32;
   int64_t integer = 0;
   double number = 0;
-  std::string_view text;  // in the bytes that were read
-  std::vector<uint32_t> items;
+  std::string_view text = {};  // in the bytes that were read
+  std::vector<uint32_t> items = {};
 };
 
 class Pickle {

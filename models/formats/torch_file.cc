@@ -67,7 +67,10 @@ std::string CheckReach(const std::vector<size_t>& size, const std::vector<size_t
       return "strides that overflow: it reaches outside its storage";
     }
     last += steps * stride[d];
-    if (last >= limit) return "a shape that reaches outside its storage";
+    if (last >= limit) {
+      return "a shape that, from the storage offset " + std::to_string(offset) +
+             ", reaches outside its storage";
+    }
   }
   return {};
 }

@@ -42,6 +42,12 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view json,
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
+Result<std::unique_ptr<Tokenizer>> Tokenizer::FromGguf(const GgufMetadata& metadata,
+                                                       const std::string& file) {
+  POZOR_TRY(std::unique_ptr<Impl> impl, ReadGgufTokenizer(metadata, file));
+  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
+}
+
 void Tokenizer::Impl::Finish() {
   static std::atomic<uint64_t> next_serial{1};
   serial = next_serial.fetch_add(1);

@@ -15,6 +15,8 @@
 
 namespace pozor {
 
+class GgufMetadata;
+
 enum class TruncationStrategy : uint8_t { kLongestFirst, kOnlyFirst, kOnlySecond };
 
 struct TokenizeOptions {
@@ -75,6 +77,10 @@ class Tokenizer {
   // From the text of a tokenizer.json alone; `name` is for messages.
   static Result<std::unique_ptr<Tokenizer>> FromJson(std::string_view json,
                                                      const std::string& name);
+
+  // From the metadata of a GGUF file, which `file` names in messages.
+  static Result<std::unique_ptr<Tokenizer>> FromGguf(const GgufMetadata& metadata,
+                                                     const std::string& file);
 
   ~Tokenizer();
 

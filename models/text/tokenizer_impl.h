@@ -62,6 +62,10 @@ Result<std::unique_ptr<Tokenizer::Impl>> ParseTokenizerJson(const JsonValue& roo
 Result<std::unique_ptr<Tokenizer::Impl>> LoadTokenizerFolder(const std::string& folder,
                                                              std::vector<std::string>* warnings);
 
+// From the metadata of a GGUF file, which `file` names in messages.
+Result<std::unique_ptr<Tokenizer::Impl>> ReadGgufTokenizer(const GgufMetadata& metadata,
+                                                           const std::string& file);
+
 }  // namespace pozor
 
 #endif  // POZOR_MODELS_TEXT_TOKENIZER_IMPL_H_

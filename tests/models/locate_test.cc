@@ -60,9 +60,26 @@ TEST_CASE("a folder, and a weight file in it") {
   home.Write("model/model.gguf", "x");
   CHECK(LocateModel(folder).value() == folder);
   CHECK(LocateModel(folder + "/model.safetensors").value() == folder);
-  const auto gguf = LocateModel(folder + "/model.gguf");
-  REQUIRE_FALSE(gguf.ok());
-  CHECK(gguf.status().code() == StatusCode::kUnsupported);
+  home.Make("model/onnx");
+  home.Write("model/onnx/model.onnx", "x");
+  home.Write("model/config.json", "{}");
+  struct Case {
+    const char* name;
+    const char* weights;  // the file that is meant
+  };
+  for (const Case& c :
+       {Case{"", ""}, Case{"/model.safetensors", "model.safetensors"},
+        Case{"/model.gguf", "model.gguf"}, Case{"/onnx/model.onnx", "onnx/model.onnx"}}) {
+    home.Write(std::string("model") + (*c.name != 0 ? c.name : "/x.txt"), "x");
+    const ModelPlace place = LocateModelPlace(folder + c.name).value();
+    CHECK(place.folder == folder);
+    CHECK(place.weights == c.weights);
+  }
+  home.Write("model/part-00001-of-00002.safetensors", "x");
+  CHECK(LocateModelPlace(folder + "/part-00001-of-00002.safetensors").value().weights.empty());
+  const auto other = LocateModel(folder + "/x.txt");
+  REQUIRE_FALSE(other.ok());
+  CHECK(other.status().code() == StatusCode::kUnsupported);
 }
 
 TEST_CASE("names in Pozor's own folder") {

@@ -237,8 +237,8 @@ TEST_CASE("weights in another format, and unknown modules, are refused by name")
         R"({"in_features":32,"out_features":16,"module_input_name":"token_embeddings"})");
   CHECK(refusal().find("module_input_name \"token_embeddings\"") != std::string::npos);
   write("2_Dense/config.json", R"({"in_features":32,"out_features":16})");
-  fs::rename(root / "2_Dense/model.safetensors", root / "2_Dense/pytorch_model.bin");
-  CHECK(refusal().find("2_Dense: the weights are in pytorch_model.bin") != std::string::npos);
+  fs::rename(root / "2_Dense/model.safetensors", root / "2_Dense/flax_model.msgpack");
+  CHECK(refusal().find("2_Dense: the weights are in flax_model.msgpack") != std::string::npos);
   write("1_Pooling/config.json", R"({"pooling_mode":"median"})");
   CHECK(refusal().find("pooling_mode \"median\"") != std::string::npos);
   write("1_Pooling/config.json", R"({"pooling_mode_first_tokens":true})");
