@@ -1,198 +1,152 @@
 import { element, byId, showTip } from "./dom.js";
-import { state, update } from "./state.js";
-import { scaled } from "./colour.js";
-import { paint } from "./figure.js";
-import { kWholeMatrices } from "./weights.js";
-import { statisticsOf, describeHead } from "./statistics.js";
+import { exact, headOf } from "./data.js";
+import { state, update, togglePin } from "./state.js";
+import { items, vectorOf, wholeMatrices } from "./weights.js";
+import { statistics, statisticsOf, describeHead } from "./statistics.js";
+import { colours, cssAt, inkAt, scaled, shown, shownStatistic } from "./colour.js";
+import { paint, moved } from "./figure.js";
+import { picked, second, selection, vectors, fullOf, strongest, pairWeight, tokensOf, namesOf, nameOf, sentenceOf } from "./page.js";
+import { sortedHeads, statisticLines } from "./grid.js";
 import { matrixFigure, arcsFigure } from "./pictures.js";
 
 // The chosen head in full, with the pinned ones beside it: matrix, arcs or numbers.
 
-const kMostRows = 200;  // rows of a table before "show all"
+const kMostRows = 500;  // of a table
+const kSummaries = {
+  mean: "The mean over the heads of this layer.", max: "For every pair the largest weight of any head of this layer.",
+  rollout: "Attention followed through the layers: mean of heads and the residual connection, multiplied up to here.",
+};
+const panel = byId("panel"), blocks = new Map();  // key -> what makeBlock gives
+let blockOrder = "";
 
-export class Panel {
-  constructor(app) {
-    this.app = app;
-    this.root = byId("panel");
-    this.blocks = new Map();  // key -> {root, body, ...}
-    this.all = false;
+function shownKeys() { return [state.head, ...state.pins.filter((key) => key !== state.head)].filter(Boolean); }
+
+function makeBlock(key) {
+  const pin = element("button", { type: "button", onclick: () => togglePin(key) });
+  const about = element("p", { class: "faint about" }), canvas = element("canvas", { role: "img" });
+  const root = element("div", {}, element("div", { class: "title" }, element("h3", {}, nameOf(key)), pin), about,
+    element("div", { class: "scroll" }, canvas));
+  const block = { root, pin, about, canvas, figure: null };
+  const under = (event) => {
+    const { left, top } = canvas.getBoundingClientRect();
+    return block.figure && block.figure.at(event.clientX - left, event.clientY - top);
+  };
+  canvas.addEventListener("pointermove", (event) => showTip(event, ...tipOf(under(event))));
+  canvas.addEventListener("pointerleave", (event) => showTip(event));
+  canvas.addEventListener("click", (event) => pick(under(event)));
+  return block;
+}
+
+function tipOf(at) {
+  if (!at) return [];
+  const names = [at.from, at.to].filter((i) => i !== undefined).map((i) => items[i].label).join(" → ");
+  return [names + "  " + (at.hidden ? "not visible" : at.weight === undefined ? "" : shown(at.weight))];
+}
+
+// A click on a cell picks its pair, one on a word that word.
+function pick(at) {
+  if (!at) return;
+  const [near, far] = (state.direction === "from" ? [at.from, at.to] : [at.to, at.from]).map((i) => (i === undefined ? null : tokensOf(i)));
+  if (near) update({ word: near, second: far }); else update(state.word ? { second: far } : { word: far });
+}
+
+export function renderPanel() {
+  if (state.view === "table" || state.view === "heads") {
+    // The button that was pressed keeps the focus.
+    const focused = panel.contains(document.activeElement) ? document.activeElement.dataset.sort : null;
+    blockOrder = "";
+    blocks.clear();
+    panel.className = "";
+    panel.replaceChildren(...(state.view === "heads" ? headTable() : wordTable()));
+    if (focused) panel.querySelector(`[data-sort="${focused}"]`)?.focus();
+    return;
   }
+  const keys = shownKeys(), many = keys.length > 1, order = keys.join();
+  for (const key of blocks.keys()) if (!keys.includes(key)) blocks.delete(key);
+  for (const key of keys) if (!blocks.has(key)) blocks.set(key, makeBlock(key));
+  if (blockOrder !== order) panel.replaceChildren(...keys.map((key) => blocks.get(key).root));
+  blockOrder = order;
+  panel.className = many ? "many" : "";
+  const wide = panel.clientWidth, width = Math.max(220, many ? Math.floor((wide - 16) / 2) : wide);
+  blocks.forEach((block, key) => renderBlock(key, block, width));
+}
 
-  keys() { return [state.head, ...state.pins.filter((key) => key !== state.head)]; }
+function renderBlock(key, block, width) {
+  const pinned = state.pins.includes(key), values = statisticsOf(headOf(key));
+  block.pin.textContent = pinned ? "Unpin" : "Pin";
+  block.pin.setAttribute("aria-pressed", pinned);
+  block.figure = items.length > 0 ? (state.view === "arcs" ? arcsFigure : matrixFigure)(key, width) : null;
+  block.about.textContent = [values ? describeHead(values) : kSummaries[key.split(":")[1]] || "", remarkOn(key, block.figure)].join(" ");
+  block.about.title = statisticLines(key).join("\n");
+  block.canvas.hidden = !block.figure;
+  if (!block.figure) return;
+  paint(block.canvas, block.figure);
+  block.canvas.setAttribute("aria-label", `${state.view} of ${nameOf(key)}` +
+    (selection ? ": " + namesOf(picked) + sentenceOf(key) : ".") + " The table has the numbers.");
+}
 
-  makeBlock(key) {
-    const { app } = this, isPinned = () => state.pins.includes(key);
-    const pin = element("button", { type: "button", class: "pin", onclick: () => app.togglePin(key) });
-    const about = element("p", { class: "faint about" }), canvas = element("canvas", { role: "img" });
-    const message = element("p", { class: "faint about" });
-    const root = element("div", { class: "head" },
-      element("div", { class: "title" }, element("h3", {}, app.nameOf(key)), pin), about, message,
-      element("div", { class: "scroll" }, canvas));
-    const block = { key, root, pin, about, canvas, message, isPinned, figure: null };
-    const place = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return block.figure && block.figure.at(event.clientX - box.left, event.clientY - box.top);
-    };
-    canvas.addEventListener("pointermove", (event) => showTip(event, ...this.tip(key, place(event))));
-    canvas.addEventListener("pointerleave", (event) => showTip(event));
-    canvas.addEventListener("click", (event) => this.pick(place(event)));
-    return block;
+function remarkOn(key, figure) {
+  if (items.length === 0) return "No tokens to show.";
+  if (figure) return figure.cut ? "The strongest words only; the table has them all." : figure.hides ? "Grey: not visible to the word, by the model's own rule." : "";
+  if (state.view === "arcs" && !selection) return "This text is long: pick a word to see its arcs.";
+  if (!headOf(key) && !wholeMatrices()) return "Here this summary is shown for single words only.";
+  return "Reading …";
+}
+
+const numberCell = (text, more) => element("td", { class: "number", ...more }, text);
+const heading = (text) => element("th", { class: "number" }, text);
+const plainButton = (text, act, more) => element("button", { type: "button", class: "plain", onclick: act, ...more }, element("bdi", {}, text));
+
+function tableOf(caption, head, rows) {
+  return [element("div", { class: "scroll table" }, element("table", {}, element("caption", {}, caption + (exact ? "" : " Numbers are rounded (≈).")),
+    element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
+}
+
+function wordTable() {
+  if (!selection) return [element("p", { class: "faint" }, "Pick a word to see its weights as numbers.")];
+  const keys = shownKeys(), shownVectors = keys.map((key) => vectors.get(key) || vectorOf(key, selection, state.direction));
+  if (!shownVectors[0]) return [element("p", { class: "faint" }, "Reading …")];
+  const rows = strongest(shownVectors[0], kMostRows, true).map((item) => element("tr", { class: second.has(item) ? "second" : null },
+    numberCell(String(items[item].first)),
+    element("th", { scope: "row" }, plainButton(items[item].label, () => update({ second: tokensOf(item) }), { title: "second word" })),
+    ...shownVectors.map((vector, k) => {
+      if (!vector) return numberCell("…");
+      const t = scaled(vector[item], fullOf(keys[k])), cell = numberCell(shown(vector[item]), { class: "number weight" });
+      Object.assign(cell.style, { background: cssAt(t), color: inkAt(t) });
+      return cell;
+    })));
+  const caption = `${namesOf(picked)}, ${state.direction === "from" ? "looking at" : "looked at by"} …` +
+    (items.length > kMostRows ? ` The ${kMostRows} strongest; the CSV has all.` : "");
+  return tableOf(caption, [heading("token"), element("th", {}, "word"), ...keys.map(heading)], rows);
+}
+
+function headTable() {
+  const names = Object.entries(statistics), withPair = selection && second.size > 0;
+  const sorter = (name, label, title) => element("th", { class: "number", title, "aria-sort": state.sort === name ? "descending" : null },
+    plainButton(label + (state.sort === name ? " ↓" : ""), () => update({ sort: name }), { "data-sort": name }));
+  const rows = sortedHeads().map(({ key }) => {
+    const vector = vectors.get(key), values = statisticsOf(headOf(key)) || {}, [top] = vector ? strongest(vector, 1) : [];
+    return element("tr", { class: key === state.head ? "current" : null },
+      element("th", { scope: "row" }, plainButton(key, () => update({ head: key }))),
+      ...(selection ? [element("td", {}, element("bdi", {}, items[top]?.label || "")), numberCell(items[top] ? shown(vector[top]) : "")] : []),
+      ...(withPair ? [numberCell(vector ? shown(pairWeight(vector)) : "")] : []),
+      ...names.map(([name, about]) => numberCell(shownStatistic(values[name], about))));
+  });
+  return tableOf("All heads" + (selection ? ` for ${namesOf(picked)}` : "") + "; statistics are means over all tokens.",
+    [sorter("layer", "head"), ...(selection ? [element("th", {}, "strongest"), heading("weight")] : []), ...(withPair ? [sorter("pair", "second word")] : []),
+      ...names.map(([name, { name: label, what, unit }]) => sorter(name, label, `${what} (${unit})`))], rows);
+}
+
+// The matrix or the arcs of all shown heads side by side, for saving.
+export function panelFigure() {
+  const shapes = [];
+  let x = 16, high = 0;
+  for (const key of shownKeys()) {
+    const figure = (state.view === "arcs" ? arcsFigure : matrixFigure)(key, 460);
+    if (!figure) continue;
+    shapes.push({ type: "text", x, y: 18, text: nameOf(key), size: 14, fill: colours.ink, bold: true }, ...moved(figure, x, 34));
+    x += figure.width + 24;
+    high = Math.max(high, figure.height);
   }
-
-  tip(key, at) {
-    const { weights, picture, numbers } = this.app;
-    if (!at) return [];
-    const label = (item) => weights.items[item].label;
-    if (at.weight !== undefined) {
-      return [`${label(at.from)} → ${label(at.to)}  ${at.masked ? "not visible" : numbers.show(at.weight)}`];
-    }
-    const item = at.from ?? at.to, vector = picture.vectors.get(key);
-    const isFar = (at.from === undefined) === (state.direction === "from");
-    return [vector && isFar ? `${label(item)}  ${numbers.show(vector[item])}` : label(item)];
-  }
-
-  // A click on a cell picks its pair, one on a word that word.
-  pick(at) {
-    if (!at) return;
-    const { items } = this.app.weights, range = (i) => (i === undefined ? null : [items[i].first, items[i].last]);
-    const [near, far] = state.direction === "from" ? [at.from, at.to] : [at.to, at.from];
-    if (near === undefined) update(state.word ? { second: range(far) } : { word: range(far) });
-    else update({ word: range(near), second: range(far) });
-  }
-
-  render() {
-    const isTable = state.view === "table" || state.view === "heads";
-    if (isTable) { this.renderTable(); return; }
-    const keys = this.keys(), wide = this.root.clientWidth, many = keys.length > 1;
-    const width = Math.max(220, many ? Math.floor((wide - 16) / 2) : wide);
-    for (const key of this.blocks.keys()) if (!keys.includes(key)) this.blocks.delete(key);
-    for (const key of keys) if (!this.blocks.has(key)) this.blocks.set(key, this.makeBlock(key));
-    const order = keys.join();
-    if (this.order !== order || !this.root.querySelector(".head")) {
-      this.order = order;
-      this.root.className = many ? "many" : "";
-      this.root.replaceChildren(...keys.map((key) => this.blocks.get(key).root));
-    }
-    for (const block of this.blocks.values()) this.renderBlock(block, width);
-  }
-
-  renderBlock(block, width) {
-    const { app } = this, { weights, picture, numbers } = app, { key } = block;
-    block.pin.textContent = block.isPinned() ? "Unpin" : "Pin";
-    block.pin.setAttribute("aria-pressed", block.isPinned());
-    const head = weights.headOf(key), statistics = head && statisticsOf(weights, head);
-    block.about.textContent = statistics ? describeHead(statistics, weights.store.size) : app.aboutSummary(key);
-    block.about.title = statistics ? Object.entries(app.statistics).map(([name, about]) =>
-      `${about.name}: ${numbers.statistic(statistics[name], about)}`).join("\n") : "";
-    block.figure = weights.items.length === 0 ? null
-      : (state.view === "arcs" ? arcsFigure : matrixFigure)(app, key, width);
-    block.canvas.hidden = block.figure === null;
-    block.message.textContent = this.messageOf(block);
-    if (!block.figure) return;
-    paint(block.canvas, block.figure);
-    const vector = picture.vectors.get(key);
-    block.canvas.setAttribute("aria-label", `${state.view} of ${app.nameOf(key)}` +
-      (vector ? ": " + app.sentence(key) : "") + ". The table view has the numbers.");
-  }
-
-  messageOf({ key, figure }) {
-    const { weights } = this.app;
-    if (weights.items.length === 0) return "No tokens to show.";
-    if (!figure && state.view === "arcs" && !state.word) return "This text is long: pick a word to see its arcs.";
-    if (!figure && !weights.headOf(key) && (weights.store.served || weights.store.size > kWholeMatrices)) {
-      return "Only single words of this summary are shown for a text of this length.";
-    }
-    if (!figure) return "Reading …";
-    if (figure.cut) return "The strongest words only; the table has them all.";
-    return figure.masked ? "Grey: not visible to the word, by the model's own rule." : "";
-  }
-
-  renderTable() {
-    const { app } = this;
-    this.order = "";
-    this.blocks.clear();
-    this.root.className = "";
-    const table = state.view === "heads" ? this.headTable() : this.wordTable();
-    const old = this.root.querySelector("table");
-    const sameTable = old && document.activeElement && old.contains(document.activeElement);
-    const focused = sameTable ? document.activeElement.dataset.sort : null;
-    this.root.replaceChildren(...table);
-    if (focused) this.root.querySelector(`[data-sort="${focused}"]`)?.focus();
-  }
-
-  wordTable() {
-    const { app } = this, { weights, picture, numbers, colours } = app, signed = weights.run === "diff";
-    if (!picture.selection) return [element("p", { class: "faint" }, "Pick a word to see its weights as numbers.")];
-    const keys = this.keys(), vectors = keys.map((key) => picture.vectors.get(key) || app.vectorNow(key));
-    if (!vectors[0]) return [element("p", { class: "faint" }, "Reading …")];
-    const order = picture.strongest(vectors[0], weights.items.length, true);
-    const shown = this.all ? order : order.slice(0, kMostRows);
-    const rows = shown.map((item) => element("tr", { class: picture.second.has(item) ? "second" : null },
-      element("td", { class: "number" }, String(weights.items[item].first)),
-      element("th", { scope: "row" }, element("button", { type: "button", class: "plain", title: "second word",
-        onclick: () => update({ second: [weights.items[item].first, weights.items[item].last] }) },
-      element("bdi", {}, weights.items[item].label))),
-      ...vectors.map((vector, k) => {
-        if (!vector) return element("td", {}, "…");
-        const t = scaled(vector[item], picture.fullOf(keys[k]), state);
-        const cell = element("td", { class: "number weight" }, numbers.show(vector[item]));
-        cell.style.background = colours.css(t, signed);
-        cell.style.color = colours.inkOn(t, signed);
-        return cell;
-      })));
-    const table = element("table", {},
-      element("caption", {}, `${app.pickedName()}, ${state.direction === "from" ? "looking at" : "looked at by"} …` +
-        (weights.store.exact ? "" : " Weights are rounded (≈).")),
-      element("thead", {}, element("tr", {}, element("th", { class: "number" }, "token"), element("th", {}, "word"),
-        ...keys.map((key) => element("th", { class: "number" }, key)))),
-      element("tbody", {}, ...rows));
-    const more = shown.length < order.length
-      ? [element("button", { type: "button", onclick: () => { this.all = true; this.render(); } }, `Show all ${order.length}`)] : [];
-    return [element("div", { class: "scroll table" }, table), ...more];
-  }
-
-  headTable() {
-    const { app } = this, { weights, picture, numbers, store } = app, names = Object.entries(app.statistics);
-    const sortButton = (name, label, title) => element("th", { class: "number", scope: "col", title,
-      "aria-sort": state.sort === name ? "descending" : null },
-    element("button", { type: "button", class: "plain", "data-sort": name, onclick: () => update({ sort: name }) },
-      label + (state.sort === name ? " ↓" : "")));
-    const rows = app.grid.sorted().map(({ key }) => {
-      const head = weights.headOf(key), vector = picture.vectors.get(key);
-      const statistics = statisticsOf(weights, head) || {};
-      const [top] = vector ? picture.strongest(vector, 1) : [];
-      const name = element("button", { type: "button", class: "plain", onclick: () => update({ head: key }) }, key);
-      return element("tr", { class: key === state.head ? "current" : null },
-        element("th", { scope: "row" }, name),
-        ...(picture.selection ? [
-          element("td", {}, element("bdi", {}, top === undefined ? "" : weights.items[top].label)),
-          element("td", { class: "number" }, top === undefined ? "" : numbers.show(vector[top])),
-        ] : []),
-        ...(state.second && vector ? [element("td", { class: "number" }, numbers.show(picture.pairWeight(vector)))] : []),
-        ...names.map(([id, about]) => element("td", { class: "number" }, numbers.statistic(statistics[id], about))));
-    });
-    return [element("div", { class: "scroll table" }, element("table", {},
-      element("caption", {}, "All heads" + (picture.selection ? ` for ${app.pickedName()}` : "") +
-        "; statistics are means over all tokens." + (store.exact ? "" : " Numbers are rounded.")),
-      element("thead", {}, element("tr", {}, sortButton("layer", "head"),
-        ...(picture.selection ? [element("th", {}, "strongest"), element("th", { class: "number" }, "weight")] : []),
-        ...(state.second && picture.selection ? [sortButton("pair", "second word")] : []),
-        ...names.map(([id, about]) => sortButton(id, about.name, `${about.what} (${about.unit || "a weight"})`)))),
-      element("tbody", {}, ...rows)))];
-  }
-
-  // The matrix or the arcs of all shown heads side by side, for saving.
-  wholeFigure() {
-    const make = state.view === "arcs" ? arcsFigure : matrixFigure, shapes = [], { app } = this;
-    let x = 16, high = 0;
-    for (const key of this.keys()) {
-      const figure = make(app, key, 460);
-      if (!figure) continue;
-      shapes.push({ type: "text", x, y: 18, text: app.nameOf(key), size: 14, fill: app.colours.ink, bold: true });
-      shapes.push(...app.moved(figure, x, 34));
-      x += figure.width + 24;
-      high = Math.max(high, figure.height);
-    }
-    return { width: Math.ceil(x), height: Math.ceil(high + 50), shapes };
-  }
+  return { width: Math.ceil(x), height: Math.ceil(high + 50), shapes };
 }

@@ -1,13 +1,19 @@
 import { element } from "./dom.js";
+import { exact, heads } from "./data.js";
 import { state } from "./state.js";
+import { items, matrixOf } from "./weights.js";
+import { colours } from "./colour.js";
 import { svgOf } from "./figure.js";
+import { picked, selection, vectors, namesOf } from "./page.js";
+import { gridFigure } from "./grid.js";
+import { panelFigure } from "./panel.js";
 
 // Saving what is shown: figures as SVG or PNG, weights as CSV.
 
 function download(name, blob) {
-  const url = URL.createObjectURL(blob), link = element("a", { href: url, download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+  const href = URL.createObjectURL(blob);
+  element("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10000);
 }
 
 async function pngOf(svg, { width, height }) {
@@ -25,39 +31,23 @@ function field(text) {
   return /[",\r\n]/.test(safe) ? '"' + safe.replace(/"/g, '""') + '"' : safe;
 }
 
-// Of the picked word all heads; without one the matrix of the chosen head. Long form.
-function csvOf(app) {
-  const { weights, picture, store } = app, lines = ["layer,head,from,from_text,to,to_text,weight"];
-  const digits = (weight) => (store.exact ? weight.toPrecision(6) : weight.toPrecision(3));
-  const add = (key, from, to, weight) => lines.push([...key.split(":"), from.first, field(from.label),
-    to.first, field(to.label), digits(weight)].join());
-  if (picture.selection) {
-    const [first, last] = picture.selection, label = app.pickedName();
-    const own = { first, label, last };
-    for (const { key } of store.heads) {
-      const vector = picture.vectors.get(key);
-      if (!vector) continue;
-      weights.items.forEach((item, i) => (state.direction === "from" ? add(key, own, item, vector[i]) : add(key, item, own, vector[i])));
-    }
-  } else {
-    const matrix = weights.matrix(state.head);
-    if (matrix) {
-      matrix.rows.forEach((from, r) => matrix.cols.forEach((to, c) =>
-        add(state.head, weights.items[from], weights.items[to], matrix.data[r * matrix.cols.length + c])));
-    }
+// Of the picked word all heads; without one the matrix of the chosen head.
+function csv() {
+  const lines = ["layer,head,from,from_text,to,to_text,weight"];
+  const add = (key, from, to, weight) => lines.push([...key.split(":"), from.first, field(from.label), to.first, field(to.label),
+    weight.toPrecision(exact ? 6 : 3)].join());
+  const matrix = selection ? null : matrixOf(state.head);
+  if (matrix) matrix.data.forEach((weight, i) => add(state.head, items[matrix.rows[Math.floor(i / matrix.cols.length)]], items[matrix.cols[i % matrix.cols.length]], weight));
+  const own = selection && { first: selection[0], label: namesOf(picked) };
+  for (const { key } of selection ? heads : []) {
+    (vectors.get(key) || []).forEach((weight, i) => (state.direction === "from" ? add(key, own, items[i], weight) : add(key, items[i], own, weight)));
   }
   return lines.join("\r\n") + "\r\n";
 }
 
 // `what`: "panel-svg", "panel-png", "grid-svg", "grid-png" or "csv".
-export async function save(app, what) {
-  if (what === "csv") {
-    download("attention.csv", new Blob([csvOf(app)], { type: "text/csv" }));
-    return;
-  }
-  const [part, format] = what.split("-");
-  const figure = (part === "grid" ? app.grid : app.panel).wholeFigure();
-  const svg = svgOf(figure, app.colours.paper);
-  const blob = format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await pngOf(svg, figure);
-  download("attention." + format, blob);
+export async function save(what) {
+  if (what === "csv") { download("attention.csv", new Blob([csv()], { type: "text/csv" })); return; }
+  const [part, format] = what.split("-"), figure = part === "grid" ? gridFigure() : panelFigure(), svg = svgOf(figure, colours.paper);
+  download("attention." + format, format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await pngOf(svg, figure));
 }

@@ -66,6 +66,11 @@ export function decodeState(hash, limits) {
 
 let addressTimer = 0;
 
+export function togglePin(key) {
+  const pins = state.pins.filter((pin) => pin !== key);
+  update({ pins: pins.length < state.pins.length ? pins : [...pins, key] });
+}
+
 export function update(change) {
   Object.assign(state, change);
   clearTimeout(addressTimer);

@@ -1,6 +1,10 @@
+import { header, size, table, served, rawMatrix, hasMatrix } from "./data.js";
+import { state } from "./state.js";
+import { rememberOfTokens } from "./weights.js";
+
 // What kind of head it is: means over the rows of its matrix, over tokens as the model has them.
 
-export const kStatistics = {
+export const statistics = {
   entropy: { name: "entropy", unit: "bits", what: "how widely it spreads: 0 looks at one token only" },
   distance: { name: "distance", unit: "tokens", what: "how far away it looks on average" },
   cls: { name: "first special", unit: "%", what: "share of attention on the first special token" },
@@ -11,26 +15,24 @@ export const kStatistics = {
 };
 const kDifferences = {
   divergence: { name: "divergence", unit: "bits", what: "Jensen-Shannon divergence of the two runs, mean over rows" },
-  meanDifference: { name: "mean |B-A|", unit: "", what: "mean absolute difference of a weight" },
-  maxDifference: { name: "max |B-A|", unit: "", what: "largest absolute difference of a weight" },
+  meanDifference: { name: "mean |B-A|", unit: "a weight", what: "mean absolute difference" },
+  maxDifference: { name: "max |B-A|", unit: "a weight", what: "largest absolute difference" },
 };
 
 // Names specials as this model does: "[CLS]", "[SEP]", "<s>".
-export function nameStatistics({ tokens, special, runs }) {
-  const specials = tokens.filter((_, i) => special[i]);
-  if (specials.length > 0) kStatistics.cls.name = specials[0];
-  if (specials.length > 1) kStatistics.sep.name = specials[specials.length - 1];
-  if (specials.length > 1 && specials[0] === specials[specials.length - 1]) kStatistics.sep.name += " (later)";
-  return runs.length > 1 ? { ...kStatistics, ...kDifferences } : kStatistics;
+export function nameStatistics() {
+  const specials = header.tokens.filter((_, i) => header.special[i]), { cls, sep } = statistics;
+  if (specials.length > 0) cls.name = specials[0];
+  if (specials.length > 1) sep.name = specials.at(-1) + (specials[0] === specials.at(-1) ? " (later)" : "");
+  if (header.runs.length > 1) Object.assign(statistics, kDifferences);
 }
 
-function headStatistics(store, run, head) {
-  const raw = store.matrix(run, head);
+function headStatistics(run, head) {
+  const raw = rawMatrix(run, head);
   if (raw === null) return null;
-  const { size, table } = store, { special } = store.header;
-  if (!store.surprise) store.surprise = table.map((p) => (p > 0 ? -p * Math.log2(p) : 0));
-  const surprise = store.surprise, columns = new Float64Array(size);
-  let entropy = 0, distance = 0, self = 0, previous = 0, next = 0;
+  const surprise = rememberOfTokens("surprise", () => table.map((p) => (p > 0 ? -p * Math.log2(p) : 0)));
+  const sums = { entropy: 0, distance: 0, cls: 0, sep: 0, self: 0, previous: 0, next: 0 }, columns = new Float64Array(size);
+  let entropy = 0, distance = 0;
   for (let from = 0, at = 0; from < size; ++from) {
     for (let to = 0; to < size; ++to, ++at) {
       const weight = table[raw[at]];
@@ -39,63 +41,50 @@ function headStatistics(store, run, head) {
       columns[to] += weight;
     }
     const diagonal = from * size + from;
-    self += table[raw[diagonal]];
-    if (from > 0) previous += table[raw[diagonal - 1]];
-    if (from + 1 < size) next += table[raw[diagonal + 1]];
+    sums.self += table[raw[diagonal]];
+    if (from > 0) sums.previous += table[raw[diagonal - 1]];
+    if (from + 1 < size) sums.next += table[raw[diagonal + 1]];
   }
-  let cls = 0, sep = 0;
-  const firstSpecial = special.indexOf(1);
-  columns.forEach((sum, to) => {
-    if (to === firstSpecial) cls += sum; else if (special[to]) sep += sum;
-  });
-  const mean = (sum) => (size > 0 ? sum / size : 0);
-  return {
-    entropy: mean(entropy), distance: mean(distance), cls: mean(cls), sep: mean(sep),
-    self: mean(self), previous: mean(previous), next: mean(next),
-  };
+  const first = header.special.indexOf(1);
+  columns.forEach((sum, to) => { if (header.special[to]) sums[to === first ? "cls" : "sep"] += sum; });
+  Object.assign(sums, { entropy, distance });
+  for (const name of Object.keys(sums)) sums[name] /= Math.max(1, size);
+  return sums;
 }
 
 // How far run 1 is from run 0 in a head.
-function headDifferences(store, head) {
-  const a = store.matrix(0, head), b = store.matrix(1, head);
+function headDifferences(head) {
+  const a = rawMatrix(0, head), b = rawMatrix(1, head);
   if (a === null || b === null) return null;
-  const { size, table } = store;
   let sum = 0, most = 0, divergence = 0;
   for (let i = 0; i < a.length; ++i) {
-    const p = table[a[i]], q = table[b[i]], middle = (p + q) / 2;
-    sum += Math.abs(p - q);
-    if (Math.abs(p - q) > most) most = Math.abs(p - q);
+    const p = table[a[i]], q = table[b[i]], middle = (p + q) / 2, change = Math.abs(p - q);
+    sum += change;
+    if (change > most) most = change;
     if (p > 0) divergence += p * Math.log2(p / middle) / 2;
     if (q > 0) divergence += q * Math.log2(q / middle) / 2;
   }
-  return {
-    meanDifference: a.length ? sum / a.length : 0, maxDifference: most,
-    divergence: size ? Math.max(0, divergence / size) : 0,
-  };
+  return { meanDifference: sum / Math.max(1, a.length), maxDifference: most, divergence: divergence / Math.max(1, size) };
 }
 
-// All statistics of a head of the page, remembered; null until its layer is here.
-export function statisticsOf(weights, head) {
-  const { store } = weights, run = weights.run === "1" ? 1 : 0;
-  if (store.served && !store.hasMatrix(run, head)) return null;  // only of heads looked at
-  return weights.remember(weights.tokenCache, `statistics ${run} ${head.key}`, () => {
-    const own = headStatistics(store, run, head);
-    const both = own && store.header.runs.length > 1 ? headDifferences(store, head) : {};
+// All statistics of a head, remembered; null until its weights are here.
+export function statisticsOf(head) {
+  const run = state.run === "1" ? 1 : 0;
+  if (!head || (served && !hasMatrix(run, head))) return null;  // from a server only those looked at
+  return rememberOfTokens(`statistics ${run} ${head.key}`, () => {
+    const own = headStatistics(run, head), both = header.runs.length > 1 ? headDifferences(head) : {};
     return own && both && { ...own, ...both };
   });
 }
 
 // One sentence for a reader who sees such a picture for the first time.
-export function describeHead(statistics, size) {
-  const { entropy, cls, sep, self, previous, next } = statistics;
+export function describeHead({ entropy, cls, sep, self, previous, next }) {
   const percent = (share) => Math.round(share * 100) + " %";
-  const specials = [[cls, kStatistics.cls.name], [sep, kStatistics.sep.name]].sort((a, b) => b[0] - a[0]);
+  const [special, share] = cls > sep ? [statistics.cls.name, cls] : [statistics.sep.name, sep];
   if (previous > 0.4) return `Mostly looks at the token before (${percent(previous)}).`;
   if (next > 0.4) return `Mostly looks at the token after (${percent(next)}).`;
   if (self > 0.4) return `Mostly looks at the token itself (${percent(self)}).`;
-  if (specials[0][0] > 0.5) {
-    return `Rests on ${specials[0][1]} (${percent(specials[0][0])}): often what a head does when it has nothing to say.`;
-  }
+  if (share > 0.5) return `Rests on ${special} (${percent(share)}): often what a head does when it has nothing to say.`;
   if (previous + self + next > 0.6) return `Looks at the neighbourhood (${percent(previous + self + next)} within one token).`;
   if (size > 3 && entropy > 0.85 * Math.log2(size)) return "Spreads evenly over the whole text.";
   return "No simple pattern: look at single words.";
