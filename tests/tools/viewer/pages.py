@@ -24,9 +24,10 @@ def bundle():
     modules = []
     for name in SCRIPT.findall(page):
         code = re.sub(r"(?m)^import .*\n", "", read(name))
-        code = re.sub(r"(?m)^export ", "", code)
-        modules.append(re.sub(r"(?m)^[ \t]*(//.*\n)?", "", code))
-    joined = '<script type="module">\n' + "".join(modules) + "</script>\n"
+        modules.append(re.sub(r"(?m)^export ", "", code))
+    code = re.sub(r"(?m)^[ \t]*//.*", "", "".join(modules))
+    code = re.sub(r"\n[ \t\n]+", "\n", code)
+    joined = '<script type="module">\n' + code + "</script>\n"
     first, rest = page.split(SCRIPT.search(page)[0], 1)
     return first + joined + SCRIPT.sub("", rest)
 

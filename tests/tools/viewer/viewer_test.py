@@ -22,7 +22,7 @@ import twin
 from chromium import Chromium, find_chromium
 
 SHIFT = 8
-MOST_BYTES = 96 * 1024
+MOST_BYTES = 80_000
 BANK = "The bank of the river was muddy, unbelievably so."
 HOSTILE = ("Say \"hi\" & 'bye' </script><script>window.x=1</script> \"><img src=x onerror=window.x=2> <!-- {{7*7}} "
            "${7*7} \u2028 `</style>` \\u003c &lt;b&gt; ]]> ")

@@ -1,42 +1,38 @@
 import { exact } from "./data.js";
-import { state } from "./state.js";
+import { state, isDiff } from "./state.js";
 
 // Colours of weights, and how numbers are written.
 // One hue from pale to deep (light theme) or from dark to bright (dark theme): readable for every
 // kind of colour vision, since lightness alone carries the order. Differences: blue to orange.
 
-const kPalettes = {
-  light: {
-    ramp: ["#f2f5f9", "#d3e3f2", "#9cc6e4", "#549bd0", "#1f66ad", "#0b3a78"],
-    less: "#1f66ad", zero: "#f4f4f2", more: "#c2510c",
-    ink: "#1b2330", faint: "#5c6675", line: "#d9dee6", paper: "#ffffff", second: "#c2510c", pale: "#fbe8da", masked: "#e3e1dc",
-  },
-  dark: {
-    ramp: ["#20262f", "#1e3c5c", "#23608f", "#3f92cb", "#8cc5ee", "#e4f2fd"],
-    less: "#6fb3ee", zero: "#262a30", more: "#ff9a4a",
-    ink: "#e6eaf0", faint: "#9aa5b4", line: "#353d48", paper: "#171b21", second: "#ff9a4a", pale: "#3a2a1c", masked: "#35322c",
-  },
+const kRamps = {
+  light: ["#f2f5f9", "#d3e3f2", "#9cc6e4", "#549bd0", "#1f66ad", "#0b3a78"],
+  dark: ["#20262f", "#1e3c5c", "#23608f", "#3f92cb", "#8cc5ee", "#e4f2fd"],
 };
 
 export function rgbOf(hex) { return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)); }
 
 function blend(stops, t) {
-  const at = Math.min(Math.max(t, 0), 1) * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2);
+  const at = t * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2);
   const a = rgbOf(stops[i]), b = rgbOf(stops[i + 1]);
   return a.map((value, channel) => Math.round(value + (b[channel] - value) * (at - i)));
 }
 
-// The palette of the present theme, with 256 steps of each scale.
+// The colours of the present theme: those of the style sheet, and 256 steps of each scale.
 export let colours = null;
 
 export function chooseTheme(theme) {
-  const palette = kPalettes[theme], steps = (stops) => Array.from({ length: 256 }, (_, i) => blend(stops, i / 255));
-  colours = { ...palette, theme, steps: steps(palette.ramp), signedSteps: steps([palette.less, palette.zero, palette.more]) };
+  document.documentElement.dataset.theme = theme;
+  const css = getComputedStyle(document.documentElement), steps = (stops) => Array.from({ length: 256 }, (_, i) => blend(stops, i / 255));
+  colours = { theme };
+  for (const name of "ink faint line paper accent second zero pale masked".split(" ")) colours[name] = css.getPropertyValue("--" + name).trim();
+  colours.steps = steps(kRamps[theme]);
+  colours.signedSteps = steps([colours.accent, colours.zero, colours.second]);
 }
 
 // The colour of a share of the scale: [0, 1], or [-1, 1] in a difference.
 export function rgbAt(t) {
-  return state.run === "diff" ? colours.signedSteps[Math.round((t + 1) * 127.5)] : colours.steps[Math.round(t * 255)];
+  return isDiff() ? colours.signedSteps[Math.round((t + 1) * 127.5)] : colours.steps[Math.round(t * 255)];
 }
 
 export function cssAt(t) { return `rgb(${rgbAt(t).join(" ")})`; }
@@ -62,8 +58,8 @@ export function scaled(weight, full) {
 export function shown(value) { return (exact ? "" : "\u2248\u2009") + bare(value); }
 
 export function bare(value) {
-  const digits = exact ? 4 : Math.abs(value) < 0.1 ? 3 : 2;
-  return (state.run === "diff" && value > 0 ? "+" : "") + value.toFixed(digits).replace("-", "\u2212");
+  const size = Math.abs(value), digits = exact || size < 0.01 ? 4 : size < 0.1 ? 3 : 2;
+  return (isDiff() && value > 0 ? "+" : "") + value.toFixed(digits).replace("-", "\u2212");
 }
 
 // A statistic of a head as it stands in a table.

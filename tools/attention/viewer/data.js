@@ -12,21 +12,13 @@ let whenArrived = null;
 const layers = new Map();    // "run/layer" -> raw numbers [heads, tokens, tokens]
 const pending = new Map();   // what is being inflated or fetched
 
-// Keeps the `most` entries used last.
-class RecentMap extends Map {
-  constructor(most) { super(); this.most = most; }
-  get(key) {
-    const value = super.get(key);
-    if (value !== undefined) { this.delete(key); super.set(key, value); }
-    return value;
-  }
-  set(key, value) {
-    super.set(key, value);
-    if (this.size > this.most) this.delete(this.keys().next().value);
-    return this;
-  }
+const lines = new Map(), matrices = new Map();  // what the server gave
+
+// Called when something else is looked at: what was fetched for it is kept, up to a limit.
+export function forgetOld() {
+  if (lines.size > 200) lines.clear();
+  if (matrices.size > 16) matrices.clear();
 }
-const lines = new RecentMap(64), matrices = new RecentMap(16);  // what the server gave
 
 export function bytesOfBase64(base64) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
@@ -47,12 +39,11 @@ function decodeTable(encoding) {
   });
 }
 
-// Reads the header; null if there is none. `arrived` is called whenever weights asked for are here.
-export async function readHeader(arrived) {
-  const element = document.getElementById("pozor-data");
-  if (element) header = JSON.parse(element.textContent);
-  else header = await fetch("data.json").then((answer) => answer.json()).catch(() => null);
-  if (header === null) return null;
+// Reads the header; false if there is none. `arrived` is called whenever weights asked for are here.
+export function readHeader(arrived) {
+  const block = document.getElementById("pozor-data");
+  if (!block) return false;
+  header = JSON.parse(block.textContent);
   whenArrived = arrived;
   size = header.tokens.length;
   table = decodeTable(header.encoding);
@@ -60,7 +51,7 @@ export async function readHeader(arrived) {
   served = header.source === "served";
   header.layers.forEach((layer, i) => header.heads[i].forEach((head, at) => heads.push(
     { layer, head, at, slot: heads.length, key: layer + ":" + head, ...header.attention[i] })));
-  return header;
+  return true;
 }
 
 // Runs `job` once for a key.

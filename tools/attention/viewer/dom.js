@@ -4,7 +4,7 @@
 export function element(name, attributes, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    if (key.startsWith("on")) on(made, key.slice(2), value);
     else if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
   }
   made.append(...children);
@@ -13,8 +13,12 @@ export function element(name, attributes, ...children) {
 
 export function byId(id) { return document.getElementById(id); }
 
+export const isChord = (event) => event.ctrlKey || event.altKey || event.metaKey;
+
+export function on(target, name, act) { target.addEventListener(name, act); }
+
 // Shows lines beside the pointer; without lines, hides them.
-export function showTip(event, ...lines) {
+function showTip(event, ...lines) {
   const tip = byId("tip");
   tip.hidden = lines.length === 0;
   if (tip.hidden) return;
@@ -27,6 +31,6 @@ export function showTip(event, ...lines) {
 
 // The same for an element: `linesAt(event)` gives what to show.
 export function tipOver(target, linesAt) {
-  target.addEventListener("pointermove", (event) => showTip(event, ...(linesAt(event) || [])));
-  target.addEventListener("pointerleave", (event) => showTip(event));
+  on(target, "pointermove", (event) => showTip(event, ...(linesAt(event) || [])));
+  on(target, "pointerleave", (event) => showTip(event));
 }

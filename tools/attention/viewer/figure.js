@@ -4,7 +4,7 @@
 //   text  {x, y, text, size, fill, anchor: start|middle|end, turn: degrees, bold}
 //   cells {x, y, width, height, rows, cols, rgb(row, col), keep}: a heat map; `keep` holds its image
 
-const kFont = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
+const kFont = getComputedStyle(document.documentElement).fontFamily;
 
 function cellsImage({ rows, cols, rgb }) {
   const image = document.createElement("canvas");
@@ -30,7 +30,7 @@ const kPainters = {
     }
     if (shape.stroke) {
       context.strokeStyle = shape.stroke;
-      context.lineWidth = shape.lineWidth || 1.5;
+      context.lineWidth = 1.5;
       context.strokeRect(shape.x, shape.y, shape.width, shape.height);
     }
   },
@@ -88,7 +88,7 @@ function escapeXml(text) {
 
 const kSvgWriters = {
   rect: (s) => `<rect x="${s.x}" y="${s.y}" width="${s.width}" height="${s.height}" ` +
-    `fill="${s.fill || "none"}"${s.stroke ? ` stroke="${s.stroke}" stroke-width="${s.lineWidth || 1.5}"` : ""}/>`,
+    `fill="${s.fill || "none"}"${s.stroke ? ` stroke="${s.stroke}" stroke-width="1.5"` : ""}/>`,
   curve({ x1, y1, x2, y2, stroke, lineWidth, opacity }) {
     const middle = (x1 + x2) / 2;
     return `<path d="M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}" fill="none" stroke="${stroke}" ` +
@@ -117,7 +117,7 @@ const kSvgWriters = {
 export function svgOf({ width, height, shapes }, background) {
   const body = shapes.map((shape) => kSvgWriters[shape.type](shape)).join("\n");
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" ` +
-    `viewBox="0 0 ${width} ${height}" font-family="${kFont}">\n` +
+    `viewBox="0 0 ${width} ${height}" font-family="${escapeXml(kFont)}">\n` +
     `<rect width="100%" height="100%" fill="${background}"/>\n${body}\n</svg>\n`;
 }
 

@@ -1,6 +1,6 @@
-import { element, byId, tipOver } from "./dom.js";
+import { element, byId, tipOver, on, isChord } from "./dom.js";
 import { header, heads, headOf } from "./data.js";
-import { state, update, togglePin } from "./state.js";
+import { state, update, togglePin, isDiff } from "./state.js";
 import { items, thumbnailOf } from "./weights.js";
 import { statistics, statisticsOf } from "./statistics.js";
 import { colours, cssAt, scaled, bare, shownStatistic } from "./colour.js";
@@ -14,31 +14,29 @@ const kBarsHeight = 30, kThumbnail = 44, kGap = 4, kNames = 24;
 const grid = byId("grid"), cells = new Map();  // key -> {button, canvas, name, top}
 let columns = 1, arrangedAs = "";
 
-export function statisticLines(key) {
+function statisticLines(key) {
   const values = statisticsOf(headOf(key));
   return values ? Object.entries(statistics).map(([name, about]) => `${about.name}: ${shownStatistic(values[name], about)}` +
     (about.unit === "%" ? "" : " " + about.unit)) : [];
 }
 
-export function listenToGrid() {
-  grid.addEventListener("click", (event) => {
-    const cell = event.target.closest(".cell");
-    if (!cell) return;
-    if (event.shiftKey) togglePin(cell.dataset.key); else update({ head: cell.dataset.key });
-  });
-  grid.addEventListener("keydown", (event) => {
-    const all = [...grid.querySelectorAll(".cell")], at = all.indexOf(document.activeElement);
-    if (at < 0 || event.ctrlKey || event.altKey || event.metaKey) return;
-    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key], cell = all[at + step];
-    if (!step) return;
-    event.preventDefault();
-    if (cell) { cell.focus(); update({ head: cell.dataset.key }); }
-  });
-  tipOver(grid, (event) => {
-    const cell = event.target.closest(".cell"), key = cell && cell.dataset.key, vector = vectors.get(key);
-    return cell && [nameOf(key), ...(vector ? [listStrongest(vector, 4)] : []), ...statisticLines(key)];
-  });
-}
+on(grid, "click", (event) => {
+  const cell = event.target.closest(".cell");
+  if (!cell) return;
+  if (event.shiftKey) togglePin(cell.dataset.key); else update({ head: cell.dataset.key });
+});
+on(grid, "keydown", (event) => {
+  const all = [...grid.querySelectorAll(".cell")], at = all.indexOf(document.activeElement);
+  if (at < 0 || isChord(event)) return;
+  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key], cell = all[at + step];
+  if (!step) return;
+  event.preventDefault();
+  if (cell) { cell.focus(); update({ head: cell.dataset.key }); }
+});
+tipOver(grid, (event) => {
+  const cell = event.target.closest(".cell"), key = cell && cell.dataset.key, vector = vectors.get(key);
+  return cell && [nameOf(key), ...(vector ? [listStrongest(vector, 4)] : []), ...statisticLines(key)];
+});
 
 // Heads in the chosen order, largest first: [{key, value}].
 export function sortedHeads() {
@@ -48,13 +46,14 @@ export function sortedHeads() {
     if (state.sort === "pair") return vector ? pairWeight(vector) : undefined;
     return (statisticsOf(head) || {})[state.sort];
   };
-  return heads.map((head) => ({ key: head.key, value: valueOf(head) })).sort((a, b) => Math.abs(b.value ?? -1) - Math.abs(a.value ?? -1));
+  const size = ({ value }) => (value === undefined ? -1 : Math.abs(value));
+  return heads.map((head) => ({ key: head.key, value: valueOf(head) })).sort((a, b) => size(b) - size(a));
 }
 
 function cellOf(key) {
   if (!cells.has(key)) {
-    const canvas = element("canvas", { "aria-hidden": "true" }), name = element("span", { class: "name" }), top = element("span", { class: "top-word" });
-    const button = element("button", { type: "button", class: "cell", "data-key": key }, canvas, element("span", { class: "caption" }, name, top));
+    const canvas = element("canvas"), name = element("span", { class: "name" }), top = element("span", { class: "top-word" });
+    const button = element("button", { class: "cell", "data-key": key }, canvas, element("span", { class: "caption" }, name, top));
     cells.set(key, { button, canvas, name, top });
   }
   return cells.get(key).button;
@@ -62,7 +61,7 @@ function cellOf(key) {
 
 function arrange(sorted) {
   const byLayer = state.sort === "layer", numbers = [...new Set(header.heads.flat())].sort((a, b) => a - b);
-  columns = numbers.length + (byLayer ? 1 : 0);
+  columns = byLayer ? numbers.length + 1 : Math.min(numbers.length, Math.floor(grid.parentElement.clientWidth / 78));
   const order = [byLayer, state.summary, ...sorted.map(({ key }) => key)].join();
   if (order === arrangedAs) return;
   arrangedAs = order;
@@ -87,7 +86,7 @@ function cellFigure(key, width) {
 function barsFigure(vector, full, width) {
   const shapes = [], figure = { width, height: kBarsHeight, shapes };
   if (!vector) return figure;
-  const signed = state.run === "diff", base = signed ? kBarsHeight / 2 : kBarsHeight - 3, room = signed ? base - 1 : base;
+  const signed = isDiff(), base = signed ? kBarsHeight / 2 : kBarsHeight - 3, room = signed ? base - 1 : base;
   const bins = Math.min(vector.length, Math.floor(width / 1.5)), step = width / bins, wide = Math.max(step - (step > 4 ? 1 : 0), 1);
   const best = new Float32Array(bins), binOf = (i) => Math.floor(i * bins / vector.length);
   vector.forEach((value, i) => { if (Math.abs(value) > Math.abs(best[binOf(i)])) best[binOf(i)] = value; });

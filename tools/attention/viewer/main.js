@@ -1,15 +1,15 @@
-import { element, byId } from "./dom.js";
+import { element, byId, on, isChord } from "./dom.js";
 import { readHeader, loadAll, header, heads, headOf, size, exact, served, failure } from "./data.js";
 import { units, makeUnits } from "./units.js";
-import { kDefaults, state, update, togglePin, decodeState, whenStateChanges } from "./state.js";
-import { items, chooseItems, wholeMatrices } from "./weights.js";
+import { kDefaults, state, update, togglePin, decodeState, whenStateChanges, looksFrom, isDiff } from "./state.js";
+import { items, chooseItems, wholeMatrices, tokensOf } from "./weights.js";
 import { statistics, nameStatistics } from "./statistics.js";
 import { colours, chooseTheme, cssAt, shown, bare } from "./colour.js";
-import { readPicked, picked, second, selection, vectors, largest, pairWeight, tokensOf, namesOf, nameOf, sentenceOf } from "./page.js";
-import { listenToText, renderText } from "./text.js";
-import { listenToGrid, renderGrid } from "./grid.js";
+import { readPicked, picked, second, selection, vectors, largest, pairWeight, namesOf, nameOf, sentenceOf } from "./page.js";
+import { renderText } from "./text.js";
+import { renderGrid } from "./grid.js";
 import { renderPanel } from "./panel.js";
-import { listenToPositions, renderPositions } from "./positions.js";
+import { renderPositions } from "./positions.js";
 import { save } from "./save.js";
 
 // The controls, the keyboard, and drawing.
@@ -44,20 +44,20 @@ function readAddress() {
 }
 
 function bindControls() {
-  byId("sort").append(...limits.choices.sort.map((name) => element("option", { value: name, title: statistics[name]?.what || "" },
+  byId("sort").append(...limits.choices.sort.map((name) => element("option", { value: name },
     { layer: "Layer and head", pair: "Weight to second word" }[name] || statistics[name].name)));
   for (const control of controls) {
     const name = control.dataset.state;
     for (const option of control.options || []) option.hidden = !limits.choices[name].includes(option.value);
-    control.addEventListener(control.options ? "change" : "click", () => choose(name, control.options ? control.value : control.dataset.value));
+    on(control, control.options ? "change" : "click", () => choose(name, control.options ? control.value : control.dataset.value));
   }
-  byId("threshold").addEventListener("input", (event) => update({ threshold: Number(event.target.value) ** 2 }));
-  byId("save").addEventListener("change", (event) => {
+  on(byId("threshold"), "input", (event) => update({ threshold: Number(event.target.value) ** 2 }));
+  on(byId("save"), "change", (event) => {
     if (event.target.value) save(event.target.value);
     event.target.value = "";
   });
-  byId("help-button").addEventListener("click", toggleHelp);
-  addEventListener("keydown", pressKey);
+  on(byId("help-button"), "click", toggleHelp);
+  on(window, "keydown", pressKey);
 }
 
 function choose(name, value) {
@@ -76,10 +76,10 @@ function toggleHelp() {
 }
 
 function pressKey(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || /^(SELECT|INPUT)$/.test(event.target.tagName)) return;
+  if (isChord(event) || /^(SELECT|INPUT)$/.test(event.target.tagName)) return;
   const view = ["matrix", "arcs", "table", "heads"][event.key - 1];
   const action = view ? () => update({ view }) : {
-    f: () => update({ direction: state.direction === "from" ? "to" : "from" }),
+    f: () => update({ direction: looksFrom() ? "to" : "from" }),
     p: () => togglePin(state.head),
     "[": () => moveSecond(-1),
     "]": () => moveSecond(1),
@@ -115,7 +115,7 @@ function describePage() {
     hash && "weights " + hash.slice(0, 16), check && `rows sum to 1 within ${check.max_row_sum_error.toExponential(1)}`,
     typeof check?.max_vector_difference === "number" && `vector equals the fast run's within ${check.max_vector_difference.toExponential(1)}`]);
   facts.push([`${size} tokens`, `${layerCount} layers × ${headCount} heads`,
-    exact ? "weights as half-precision numbers" : "weights rounded to 8 bits of their square root (≈)", "Pozor " + header.pozor]);
+    exact ? "weights as half-precision numbers" : "weights rounded to 8 bits (≈)", "Pozor " + header.pozor]);
   byId("facts").replaceChildren(...facts.map((line) => element("p", {}, line.filter(Boolean).join(" · "))));
 }
 
@@ -125,8 +125,8 @@ function renderSentence() {
   const own = element("b", {}, element("bdi", {}, namesOf(picked))), parts = [nameOf(state.head) + ": "];
   if (second.size > 0 && vector) {
     const pair = [own.cloneNode(true), element("b", { class: "two" }, element("bdi", {}, namesOf(second)))];
-    if (state.direction === "to") pair.reverse();
-    parts.push(pair[0], state.run === "diff" ? " to " : " looks at ", pair[1], " with ", element("span", { id: "pair-weight" }, shown(pairWeight(vector))), ". ");
+    if (!looksFrom()) pair.reverse();
+    parts.push(pair[0], isDiff() ? " to " : " looks at ", pair[1], " with ", element("span", { id: "pair-weight" }, shown(pairWeight(vector))), ". ");
   }
   target.replaceChildren(...parts, own, element("bdi", {}, sentenceOf(state.head)));
 }
@@ -140,7 +140,7 @@ function renderControls() {
   byId("threshold-value").textContent = state.threshold ? state.threshold.toFixed(4) : "0";
   byId("note").textContent = [...notes, failure].filter(Boolean).join(" ");
   byId("note").hidden = byId("note").textContent === "";
-  const signed = state.run === "diff", ramp = element("span", { class: "ramp" });
+  const signed = isDiff(), ramp = element("span", { class: "ramp" });
   ramp.style.background = `linear-gradient(to right, ${Array.from({ length: 9 }, (_, i) => cssAt(signed ? i / 4 - 1 : i / 8)).join()})`;
   const most = state.most === "one" ? bare(1) : selection && state.most === "all" ? bare(largest) : "largest";
   byId("legend").replaceChildren(signed ? "−" + most.replace("+", "") : "0", ramp, most);
@@ -150,7 +150,6 @@ function render() {
   const theme = state.theme === "auto" ? (darkSystem.matches ? "dark" : "light") : state.theme;
   if (page.theme !== theme || !colours) {
     chooseTheme(theme);
-    page.theme = theme;
     renderPositions();
   }
   chooseItems();
@@ -169,9 +168,9 @@ function schedule() {
 }
 
 async function start() {
-  if (await readHeader(schedule) === null) {
+  if (!readHeader(schedule)) {
     byId("note").hidden = false;
-    byId("note").textContent = "This page has no data. `pozor attention view MODEL TEXT -o page.html` writes one that has.";
+    byId("note").textContent = "No data: `pozor attention view MODEL TEXT -o page.html` writes a page that has some.";
     return;
   }
   makeUnits();
@@ -181,13 +180,10 @@ async function start() {
   readAddress();
   bindControls();
   describePage();
-  listenToText();
-  listenToGrid();
-  listenToPositions();
   whenStateChanges(schedule);
-  addEventListener("hashchange", () => { readAddress(); schedule(); });
-  addEventListener("resize", schedule);
-  darkSystem.addEventListener("change", schedule);
+  on(window, "hashchange", () => { readAddress(); schedule(); });
+  on(window, "resize", schedule);
+  on(darkSystem, "change", schedule);
   render();
   await new Promise((painted) => { requestAnimationFrame(() => setTimeout(painted)); });
   await loadAll();

@@ -1,6 +1,6 @@
-import { header, heads, headsOfLayer, headOf, visible } from "./data.js";
+import { header, heads, headsOfLayer, headOf, visible, forgetOld } from "./data.js";
 import { isolated } from "./units.js";
-import { state } from "./state.js";
+import { state, looksFrom, isDiff } from "./state.js";
 import { items, vectorOf } from "./weights.js";
 import { colours, rgbOf, rgbAt, scaled, shown } from "./colour.js";
 
@@ -13,7 +13,12 @@ export let selection = null;     // tokens [first, last], or null
 export let vectors = new Map();  // head or summary -> weights of the items, null while on their way
 export let largest = 0;          // of all of them
 
+let lookedAt = "";
+
 export function readPicked() {
+  const now = [state.word, state.head, state.pins, state.direction].join();
+  if (now !== lookedAt) forgetOld();
+  lookedAt = now;
   const within = (range) => new Set(range ? [...items.keys()].filter((i) => items[i].first <= range[1] && items[i].last >= range[0]) : []);
   picked = within(state.word);
   second = within(state.word && state.second);
@@ -30,7 +35,7 @@ export function readPicked() {
   }
   const rule = ruleOf(state.head);
   if (!rule) return;
-  const sees = (own, other) => (state.direction === "from" ? visible(rule, own, other) : visible(rule, other, own));
+  const sees = (own, other) => (looksFrom() ? visible(rule, own, other) : visible(rule, other, own));
   items.forEach((item, i) => {
     if (!selection.some((own) => sees(own, item.first) || sees(own, item.last))) masked.add(i);
   });
@@ -65,10 +70,9 @@ export function heatMap(matrix, x, y, width, height, hides) {
     rgb: (row, col) => (hides && hides(row, col) ? grey : rgbAt(scaled(data[row * cols + col], full))) };
 }
 
-// Up to `most` items by falling weight; those without any only if `zeros`.
-export function strongest(vector, most, zeros) {
+// The few items of the largest weights, by falling weight.
+export function strongest(vector, most) {
   const weight = (i) => Math.abs(vector[i]), order = [];
-  if (most > 50) return [...items.keys()].filter((i) => zeros || vector[i] !== 0).sort((a, b) => weight(b) - weight(a)).slice(0, most);
   for (let i = 0; i < vector.length; ++i) {
     if (vector[i] === 0 || (order.length === most && weight(i) <= weight(order[most - 1]))) continue;
     let place = order.length;
@@ -82,10 +86,9 @@ export function strongest(vector, most, zeros) {
 // Between the picked and the second word: summed over keys, mean over queries.
 export function pairWeight(vector) {
   const sum = [...second].reduce((total, item) => total + vector[item], 0);
-  return state.direction === "from" ? sum : sum / Math.max(1, second.size);
+  return looksFrom() ? sum : sum / Math.max(1, second.size);
 }
 
-export const tokensOf = (i) => [items[i].first, items[i].last];
 export const namesOf = (places) => isolated([...places].map((i) => items[i].label).join(" "));
 
 export function nameOf(key) {
@@ -102,7 +105,7 @@ export function listStrongest(vector, most) {
 export function sentenceOf(key) {
   const vector = vectors.get(key);
   if (!vector) return ": reading …";
-  const verb = state.run === "diff" ? " changes most with " : state.direction === "from" ? " looks most at " : " is looked at most by ";
+  const verb = isDiff() ? " changes most with " : looksFrom() ? " looks most at " : " is looked at most by ";
   const list = listStrongest(vector, 3);
   return list ? verb + list + "." : ": nothing to show here.";
 }

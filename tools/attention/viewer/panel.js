@@ -1,20 +1,20 @@
-import { element, byId, showTip } from "./dom.js";
+import { element, byId, tipOver, on } from "./dom.js";
 import { exact, headOf } from "./data.js";
-import { state, update, togglePin } from "./state.js";
-import { items, vectorOf, wholeMatrices } from "./weights.js";
+import { state, update, togglePin, looksFrom } from "./state.js";
+import { items, rowItem, colItem, vectorOf, wholeMatrices, tokensOf } from "./weights.js";
 import { statistics, statisticsOf, describeHead } from "./statistics.js";
 import { colours, cssAt, inkAt, scaled, shown, shownStatistic } from "./colour.js";
 import { paint, moved } from "./figure.js";
-import { picked, second, selection, vectors, fullOf, strongest, pairWeight, tokensOf, namesOf, nameOf, sentenceOf } from "./page.js";
-import { sortedHeads, statisticLines } from "./grid.js";
+import { picked, second, selection, vectors, fullOf, strongest, pairWeight, namesOf, nameOf, sentenceOf } from "./page.js";
+import { sortedHeads } from "./grid.js";
 import { matrixFigure, arcsFigure } from "./pictures.js";
 
 // The chosen head in full, with the pinned ones beside it: matrix, arcs or numbers.
 
 const kMostRows = 500;  // of a table
 const kSummaries = {
-  mean: "The mean over the heads of this layer.", max: "For every pair the largest weight of any head of this layer.",
-  rollout: "Attention followed through the layers: mean of heads and the residual connection, multiplied up to here.",
+  mean: "The mean over the heads of this layer.", max: "The largest weight of any head of this layer.",
+  rollout: "Mean of heads and residual connection, multiplied through the layers up to here.",
 };
 const panel = byId("panel"), blocks = new Map();  // key -> what makeBlock gives
 let blockOrder = "";
@@ -22,7 +22,7 @@ let blockOrder = "";
 function shownKeys() { return [state.head, ...state.pins.filter((key) => key !== state.head)].filter(Boolean); }
 
 function makeBlock(key) {
-  const pin = element("button", { type: "button", onclick: () => togglePin(key) });
+  const pin = element("button", { onclick: () => togglePin(key) });
   const about = element("p", { class: "faint about" }), canvas = element("canvas", { role: "img" });
   const root = element("div", {}, element("div", { class: "title" }, element("h3", {}, nameOf(key)), pin), about,
     element("div", { class: "scroll" }, canvas));
@@ -31,14 +31,13 @@ function makeBlock(key) {
     const { left, top } = canvas.getBoundingClientRect();
     return block.figure && block.figure.at(event.clientX - left, event.clientY - top);
   };
-  canvas.addEventListener("pointermove", (event) => showTip(event, ...tipOf(under(event))));
-  canvas.addEventListener("pointerleave", (event) => showTip(event));
-  canvas.addEventListener("click", (event) => pick(under(event)));
+  tipOver(canvas, (event) => tipOf(under(event)));
+  on(canvas, "click", (event) => pick(under(event)));
   return block;
 }
 
 function tipOf(at) {
-  if (!at) return [];
+  if (!at) return null;
   const names = [at.from, at.to].filter((i) => i !== undefined).map((i) => items[i].label).join(" → ");
   return [names + "  " + (at.hidden ? "not visible" : at.weight === undefined ? "" : shown(at.weight))];
 }
@@ -46,7 +45,7 @@ function tipOf(at) {
 // A click on a cell picks its pair, one on a word that word.
 function pick(at) {
   if (!at) return;
-  const [near, far] = (state.direction === "from" ? [at.from, at.to] : [at.to, at.from]).map((i) => (i === undefined ? null : tokensOf(i)));
+  const [near, far] = (looksFrom() ? [at.from, at.to] : [at.to, at.from]).map((i) => (i === undefined ? null : tokensOf(i)));
   if (near) update({ word: near, second: far }); else update(state.word ? { second: far } : { word: far });
 }
 
@@ -77,7 +76,6 @@ function renderBlock(key, block, width) {
   block.pin.setAttribute("aria-pressed", pinned);
   block.figure = items.length > 0 ? (state.view === "arcs" ? arcsFigure : matrixFigure)(key, width) : null;
   block.about.textContent = [values ? describeHead(values) : kSummaries[key.split(":")[1]] || "", remarkOn(key, block.figure)].join(" ");
-  block.about.title = statisticLines(key).join("\n");
   block.canvas.hidden = !block.figure;
   if (!block.figure) return;
   paint(block.canvas, block.figure);
@@ -87,7 +85,7 @@ function renderBlock(key, block, width) {
 
 function remarkOn(key, figure) {
   if (items.length === 0) return "No tokens to show.";
-  if (figure) return figure.cut ? "The strongest words only; the table has them all." : figure.hides ? "Grey: not visible to the word, by the model's own rule." : "";
+  if (figure) return figure.cut ? "The strongest words only; the table has them all." : figure.hides ? "Grey: not visible, by the model's rule." : "";
   if (state.view === "arcs" && !selection) return "This text is long: pick a word to see its arcs.";
   if (!headOf(key) && !wholeMatrices()) return "Here this summary is shown for single words only.";
   return "Reading …";
@@ -95,7 +93,7 @@ function remarkOn(key, figure) {
 
 const numberCell = (text, more) => element("td", { class: "number", ...more }, text);
 const heading = (text) => element("th", { class: "number" }, text);
-const plainButton = (text, act, more) => element("button", { type: "button", class: "plain", onclick: act, ...more }, element("bdi", {}, text));
+const plainButton = (text, act, more) => element("button", { class: "plain", onclick: act, ...more }, element("bdi", {}, text));
 
 function tableOf(caption, head, rows) {
   return [element("div", { class: "scroll table" }, element("table", {}, element("caption", {}, caption + (exact ? "" : " Numbers are rounded (≈).")),
@@ -106,16 +104,18 @@ function wordTable() {
   if (!selection) return [element("p", { class: "faint" }, "Pick a word to see its weights as numbers.")];
   const keys = shownKeys(), shownVectors = keys.map((key) => vectors.get(key) || vectorOf(key, selection, state.direction));
   if (!shownVectors[0]) return [element("p", { class: "faint" }, "Reading …")];
-  const rows = strongest(shownVectors[0], kMostRows, true).map((item) => element("tr", { class: second.has(item) ? "second" : null },
+  const far = looksFrom() ? colItem : rowItem, weight = (item) => Math.abs(shownVectors[0][item]);
+  const order = [...items.keys()].filter((item) => far[items[item].first] >= 0).sort((a, b) => weight(b) - weight(a));
+  const rows = order.slice(0, kMostRows).map((item) => element("tr", { class: second.has(item) ? "second" : null },
     numberCell(String(items[item].first)),
-    element("th", { scope: "row" }, plainButton(items[item].label, () => update({ second: tokensOf(item) }), { title: "second word" })),
+    element("th", {}, plainButton(items[item].label, () => update({ second: tokensOf(item) }))),
     ...shownVectors.map((vector, k) => {
       if (!vector) return numberCell("…");
       const t = scaled(vector[item], fullOf(keys[k])), cell = numberCell(shown(vector[item]), { class: "number weight" });
       Object.assign(cell.style, { background: cssAt(t), color: inkAt(t) });
       return cell;
     })));
-  const caption = `${namesOf(picked)}, ${state.direction === "from" ? "looking at" : "looked at by"} …` +
+  const caption = `${namesOf(picked)}, ${looksFrom() ? "looking at" : "looked at by"} …` +
     (items.length > kMostRows ? ` The ${kMostRows} strongest; the CSV has all.` : "");
   return tableOf(caption, [heading("token"), element("th", {}, "word"), ...keys.map(heading)], rows);
 }
@@ -127,7 +127,7 @@ function headTable() {
   const rows = sortedHeads().map(({ key }) => {
     const vector = vectors.get(key), values = statisticsOf(headOf(key)) || {}, [top] = vector ? strongest(vector, 1) : [];
     return element("tr", { class: key === state.head ? "current" : null },
-      element("th", { scope: "row" }, plainButton(key, () => update({ head: key }))),
+      element("th", {}, plainButton(key, () => update({ head: key }))),
       ...(selection ? [element("td", {}, element("bdi", {}, items[top]?.label || "")), numberCell(items[top] ? shown(vector[top]) : "")] : []),
       ...(withPair ? [numberCell(vector ? shown(pairWeight(vector)) : "")] : []),
       ...names.map(([name, about]) => numberCell(shownStatistic(values[name], about))));

@@ -1,5 +1,5 @@
 import { visible } from "./data.js";
-import { state } from "./state.js";
+import { state, looksFrom, isDiff } from "./state.js";
 import { items, rowItem, colItem, matrixOf } from "./weights.js";
 import { colours, cssAt, inkAt, scaled, bare } from "./colour.js";
 import { fitLabel } from "./figure.js";
@@ -37,8 +37,8 @@ export function matrixFigure(key, width) {
     shapes.push({ type: "rect", stroke, ...(across ? { x: x0 + low, y: y0, width: size, height: high }
       : { x: x0, y: y0 + low, width: wide, height: size }) });
   };
-  frame(picked, state.direction === "to", colours.ink);
-  frame(second, state.direction === "from", colours.second);
+  frame(picked, !looksFrom(), colours.ink);
+  frame(second, looksFrom(), colours.second);
   return {
     width: Math.ceil(x0 + wide + right), height: Math.ceil(y0 + high + 4), shapes, hides,
     at(x, y) {
@@ -60,7 +60,7 @@ function arcSides(vector, from) {
 }
 
 export function arcsFigure(key, width) {
-  const vector = vectors.get(key), from = state.direction === "from", sides = arcSides(vector, from);
+  const vector = vectors.get(key), from = looksFrom(), sides = arcSides(vector, from);
   const matrix = selection ? null : matrixOf(key);
   if (!sides || !(matrix || vector)) return null;
   const { rows, cols, cut } = sides, shapes = [], full = matrix ? fullOfMatrix(matrix) : fullOf(key);
@@ -71,7 +71,7 @@ export function arcsFigure(key, width) {
     const t = scaled(weight, full), strength = Math.abs(t);
     if (strength < 0.02) return;
     const stroke = second.has(from ? cols[c] : rows[r]) ? colours.second
-      : state.run === "diff" ? (t < 0 ? colours.less : colours.more) : cssAt(0.45 + 0.55 * strength);
+      : isDiff() ? (t < 0 ? colours.accent : colours.second) : cssAt(0.45 + 0.55 * strength);
     shapes.push({ type: "curve", x1: left + 4, y1: y(r), x2: right - 4, y2: y(c), stroke, lineWidth: 0.5 + 4 * strength, opacity: 0.15 + 0.8 * strength });
   };
   rows.forEach((row, r) => cols.forEach((col, c) => {

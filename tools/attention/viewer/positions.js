@@ -1,4 +1,4 @@
-import { element, byId, tipOver } from "./dom.js";
+import { element, byId, tipOver, on } from "./dom.js";
 import { header, bytesOfBase64 } from "./data.js";
 import { colours } from "./colour.js";
 import { paint } from "./figure.js";
@@ -6,16 +6,16 @@ import { paint } from "./figure.js";
 // How the model knows the order of words: its table of positions and how alike positions are.
 
 const kKinds = {
-  learned: "Each position has a vector of its own, learned in training and added to the word's vector.",
-  sinusoidal: "Each position has a fixed vector of sines and cosines of falling frequency, added to the word's vector.",
-  rotary: "There is no table: queries and keys are turned by an angle that grows with the position, so that a weight depends on the distance.",
-  relative: "There is no table: a learned number for each distance is added to the scores before they become weights.",
-  alibi: "There is no table: a penalty that grows with the distance is subtracted from the scores, another one in each head.",
-  none: "This model does not know the order of words, apart from what its attention mask shows.",
+  learned: "Each position has a vector of its own, learned in training and added to the word's.",
+  sinusoidal: "Each position has a fixed vector of sines and cosines of falling frequency, added to the word's.",
+  rotary: "No table: queries and keys are turned by an angle that grows with the position, so that weights depend on distance.",
+  relative: "No table: a learned number for each distance is added to the scores before they become weights.",
+  alibi: "No table: a penalty that grows with the distance is subtracted from the scores, another one in each head.",
+  none: "The order of words is known only from what the attention mask shows.",
 };
 const details = byId("positions");
 
-export function listenToPositions() { details.addEventListener("toggle", renderPositions); }
+on(details, "toggle", renderPositions);
 
 function picture(name, cols, base64, tip) {
   const values = new Int8Array(bytesOfBase64(base64).buffer), rows = values.length / cols, canvas = element("canvas", { role: "img", "aria-label": name });

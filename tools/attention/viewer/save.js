@@ -1,6 +1,6 @@
 import { element } from "./dom.js";
 import { exact, heads } from "./data.js";
-import { state } from "./state.js";
+import { state, looksFrom } from "./state.js";
 import { items, matrixOf } from "./weights.js";
 import { colours } from "./colour.js";
 import { svgOf } from "./figure.js";
@@ -40,7 +40,7 @@ function csv() {
   if (matrix) matrix.data.forEach((weight, i) => add(state.head, items[matrix.rows[Math.floor(i / matrix.cols.length)]], items[matrix.cols[i % matrix.cols.length]], weight));
   const own = selection && { first: selection[0], label: namesOf(picked) };
   for (const { key } of selection ? heads : []) {
-    (vectors.get(key) || []).forEach((weight, i) => (state.direction === "from" ? add(key, own, items[i], weight) : add(key, items[i], own, weight)));
+    (vectors.get(key) || []).forEach((weight, i) => (looksFrom() ? add(key, own, items[i], weight) : add(key, items[i], own, weight)));
   }
   return lines.join("\r\n") + "\r\n";
 }

@@ -21,6 +21,8 @@ export const kDefaults = {
 };
 
 export const state = { ...kDefaults };
+export const looksFrom = () => state.direction === "from";
+export const isDiff = () => state.run === "diff";
 let onStateChange = () => {};
 
 export function whenStateChanges(call) { onStateChange = call; }

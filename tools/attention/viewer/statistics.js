@@ -4,17 +4,18 @@ import { rememberOfTokens } from "./weights.js";
 
 // What kind of head it is: means over the rows of its matrix, over tokens as the model has them.
 
+const share = (name, what) => ({ name, unit: "%", what: "share on " + what });
 export const statistics = {
-  entropy: { name: "entropy", unit: "bits", what: "how widely it spreads: 0 looks at one token only" },
-  distance: { name: "distance", unit: "tokens", what: "how far away it looks on average" },
-  cls: { name: "first special", unit: "%", what: "share of attention on the first special token" },
-  sep: { name: "other specials", unit: "%", what: "share of attention on the other special tokens" },
-  self: { name: "itself", unit: "%", what: "share of attention on the token itself" },
-  previous: { name: "previous", unit: "%", what: "share of attention on the token before" },
-  next: { name: "next", unit: "%", what: "share of attention on the token after" },
+  entropy: { name: "entropy", unit: "bits", what: "how widely it spreads; 0: over one token" },
+  distance: { name: "distance", unit: "tokens", what: "how far away it looks" },
+  cls: share("first special", "the first special token"),
+  sep: share("other specials", "the other special tokens"),
+  self: share("itself", "the token itself"),
+  previous: share("previous", "the token before"),
+  next: share("next", "the token after"),
 };
 const kDifferences = {
-  divergence: { name: "divergence", unit: "bits", what: "Jensen-Shannon divergence of the two runs, mean over rows" },
+  divergence: { name: "divergence", unit: "bits", what: "Jensen-Shannon divergence, mean over rows" },
   meanDifference: { name: "mean |B-A|", unit: "a weight", what: "mean absolute difference" },
   maxDifference: { name: "max |B-A|", unit: "a weight", what: "largest absolute difference" },
 };
@@ -81,11 +82,11 @@ export function statisticsOf(head) {
 export function describeHead({ entropy, cls, sep, self, previous, next }) {
   const percent = (share) => Math.round(share * 100) + " %";
   const [special, share] = cls > sep ? [statistics.cls.name, cls] : [statistics.sep.name, sep];
-  if (previous > 0.4) return `Mostly looks at the token before (${percent(previous)}).`;
-  if (next > 0.4) return `Mostly looks at the token after (${percent(next)}).`;
-  if (self > 0.4) return `Mostly looks at the token itself (${percent(self)}).`;
+  for (const [what, value] of [["before", previous], ["after", next], ["itself", self]]) {
+    if (value > 0.4) return `Mostly looks at the token ${what} (${percent(value)}).`;
+  }
   if (share > 0.5) return `Rests on ${special} (${percent(share)}): often what a head does when it has nothing to say.`;
-  if (previous + self + next > 0.6) return `Looks at the neighbourhood (${percent(previous + self + next)} within one token).`;
+  if (previous + self + next > 0.6) return `Looks at the neighbourhood (${percent(previous + self + next)}).`;
   if (size > 3 && entropy > 0.85 * Math.log2(size)) return "Spreads evenly over the whole text.";
   return "No simple pattern: look at single words.";
 }

@@ -1,10 +1,10 @@
-import { element, byId, tipOver } from "./dom.js";
+import { element, byId, tipOver, on, isChord } from "./dom.js";
 import { header } from "./data.js";
 import { texts, legible, directionOf, layoutOf } from "./units.js";
 import { state, update } from "./state.js";
-import { items, itemsKey } from "./weights.js";
+import { items, itemsKey, tokensOf } from "./weights.js";
 import { cssAt, inkAt, scaled, shown } from "./colour.js";
-import { picked, second, masked, vectors, fullOf, nameOf, tokensOf } from "./page.js";
+import { picked, second, masked, vectors, fullOf, nameOf } from "./page.js";
 
 // The text itself: its words are what one picks, and their colour is the chosen head's weight.
 
@@ -18,35 +18,33 @@ function wordAt(event) {
 
 function rangeOf(a, b) { return [items[Math.min(a, b)].first, items[Math.max(a, b)].last]; }
 
-export function listenToText() {
-  strip.addEventListener("pointerdown", (event) => {
-    const index = wordAt(event);
-    if (index < 0 || event.button !== 0) return;
-    event.preventDefault();
-    wordElements[index].focus({ preventScroll: true });
-    if (event.shiftKey && state.word) { update({ second: tokensOf(index) }); return; }
-    dragFrom = rangeFrom = index;
-    update({ word: tokensOf(index) });
-  });
-  strip.addEventListener("pointerover", (event) => {
-    const index = wordAt(event);
-    if (dragFrom >= 0 && index >= 0 && event.buttons & 1) update({ word: rangeOf(dragFrom, index) });
-  });
-  addEventListener("pointerup", () => { dragFrom = -1; });
-  strip.addEventListener("keydown", moveByKey);
-  tipOver(strip, (event) => {
-    const index = wordAt(event);
-    if (index < 0) return null;
-    const vector = vectors.get(state.head), { label, tokens } = items[index];
-    return [label, ...(vector ? [`${shown(vector[index])}  ${nameOf(state.head)}`] : []),
-      tokens.slice(0, 12).map((t) => `${t}: ${legible(header.tokens[t])} (${header.ids[t]})`).join("   ")];
-  });
-}
+on(strip, "pointerdown", (event) => {
+  const index = wordAt(event);
+  if (index < 0 || event.button !== 0) return;
+  event.preventDefault();
+  wordElements[index].focus({ preventScroll: true });
+  if (event.shiftKey && state.word) { update({ second: tokensOf(index) }); return; }
+  dragFrom = rangeFrom = index;
+  update({ word: tokensOf(index) });
+});
+on(strip, "pointerover", (event) => {
+  const index = wordAt(event);
+  if (dragFrom >= 0 && index >= 0 && event.buttons & 1) update({ word: rangeOf(dragFrom, index) });
+});
+on(window, "pointerup", () => { dragFrom = -1; });
+on(strip, "keydown", moveByKey);
+tipOver(strip, (event) => {
+  const index = wordAt(event);
+  if (index < 0) return null;
+  const vector = vectors.get(state.head), { label, tokens } = items[index];
+  return [label, ...(vector ? [`${shown(vector[index])}  ${nameOf(state.head)}`] : []),
+    tokens.slice(0, 12).map((t) => `${t}: ${legible(header.tokens[t])} (${header.ids[t]})`).join("   ")];
+});
 
 // Arrow keys follow what is seen: in a right-to-left text, left is onwards.
 function moveByKey(event) {
   const at = wordElements.indexOf(document.activeElement);
-  if (at < 0 || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (at < 0 || isChord(event)) return;
   const onwards = getComputedStyle(wordElements[at].parentElement).direction === "rtl" ? -1 : 1;
   const target = { ArrowRight: at + onwards, ArrowLeft: at - onwards, Home: 0, End: items.length - 1, Enter: at, " ": at }[event.key];
   if (!items[target]) return;

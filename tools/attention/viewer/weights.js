@@ -1,6 +1,6 @@
 import { header, heads, size, table, served, headsOfLayer, headOf, rawMatrix, rawLine } from "./data.js";
 import { units } from "./units.js";
-import { state } from "./state.js";
+import { state, isDiff } from "./state.js";
 
 // Weights between items: rows, columns and matrices of heads and of their summaries, under the
 // choices of the reader. "null" always means: not here yet, ask again when more has arrived.
@@ -12,7 +12,9 @@ export let rowItem, colItem;   // of each token: its item as one that looks, as 
 const ofItems = new Map();     // remembered numbers of the present items
 const ofTokens = new Map();    // and those that no choice changes
 
-export function remember(cache, name, make) {
+export const tokensOf = (i) => [items[i].first, items[i].last];
+
+function remember(cache, name, make) {
   if (cache.has(name)) return cache.get(name);
   const made = make();
   if (made !== null) cache.set(name, made);
@@ -42,7 +44,7 @@ export function chooseItems() {
 }
 
 function difference(of) {
-  if (state.run !== "diff") return of(Number(state.run));
+  if (!isDiff()) return of(Number(state.run));
   const a = of(0), b = of(1);
   return a && b && a.map((value, i) => b[i] - value);
 }
@@ -150,31 +152,29 @@ function rolloutVector(run, layer, token, direction) {
 }
 
 // All weights of a head or summary under the present part: {rows, cols: items, data [rows, cols]}.
-export function matrixOf(key) {
-  const head = headOf(key);
+export function matrixOf(key) { return remember(ofItems, "matrix " + key, () => makeMatrix(key)); }
+
+function makeMatrix(key) {
+  const head = headOf(key), within = (of) => [...items.keys()].filter((i) => of[items[i].first] >= 0);
   if (!head && !wholeMatrices()) return null;
-  return remember(ofItems, "matrix " + key, () => {
-    const within = (of) => [...items.keys()].filter((i) => of[items[i].first] >= 0);
-    const rows = within(rowItem), cols = within(colItem), renormalise = state.specials === "renormalise";
-    const data = difference((run) => {
-      if (head && rawMatrix(run, head) === null) return null;
-      const out = new Float32Array(rows.length * cols.length);
-      for (let r = 0, at = 0; r < rows.length; ++r) {
-        const { first, last } = items[rows[r]], row = rowOf(run, key, first, last, renormalise);
-        if (row === null) return null;
-        for (const col of cols) out[at++] = row[col];
-      }
-      return out;
-    });
-    return data && { rows, cols, data };
+  const rows = within(rowItem), cols = within(colItem), renormalise = state.specials === "renormalise";
+  const data = difference((run) => {
+    if (head && rawMatrix(run, head) === null) return null;
+    const out = new Float32Array(rows.length * cols.length);
+    for (let r = 0, at = 0; r < rows.length; ++r) {
+      const row = rowOf(run, key, ...tokensOf(rows[r]), renormalise);
+      if (row === null) return null;
+      for (const col of cols) out[at++] = row[col];
+    }
+    return out;
   });
+  return data && { rows, cols, data };
 }
 
 // A small picture of a head: the largest weight of each of at most `bins` x `bins` fields.
 export function thumbnailOf(key, bins) {
   return remember(ofItems, `thumbnail ${key}`, () => {
-    const known = ofItems.has("matrix " + key), matrix = matrixOf(key);
-    if (!known) ofItems.delete("matrix " + key);  // all of them together would be large
+    const matrix = makeMatrix(key);  // not kept: all of them together would be large
     if (matrix === null) return null;
     const { rows, cols, data } = matrix, high = Math.min(bins, rows.length), wide = Math.min(bins, cols.length);
     const out = new Float32Array(high * wide);
