@@ -300,6 +300,16 @@ class ViewerTest(unittest.TestCase):
         self.assertAlmostEqual(float(row[shown.index("max |B-A|")]), most, delta=6e-5)
         self.shot("diff")
 
+    def test_positions(self):
+        self.show(texts=[BANK])
+        self.browser.click("document.querySelector('#positions summary')")
+        self.assertIn("sines and cosines", self.text("#positions"))
+        self.assertEqual(self.value("document.querySelectorAll('#positions canvas').length"), 2)
+        x, y = self.browser.middle("document.querySelectorAll('#positions canvas')[1]")
+        self.browser.mouse("mouseMoved", x, y)
+        self.assertRegex(self.text("#tip"), r"positions 32 and 32: ≈ 1.00")
+        self.shot("positions")
+
     def test_served(self):
         self.header, self.weights = pages.make(texts=[BANK], exact=True)
         self.header["source"] = "served"

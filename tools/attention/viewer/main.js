@@ -170,7 +170,7 @@ function schedule() {
 async function start() {
   if (!readHeader(schedule)) {
     byId("note").hidden = false;
-    byId("note").textContent = "No data: `pozor attention view MODEL TEXT -o page.html` writes a page that has some.";
+    byId("note").textContent = "No data: `pozor attention view` writes a page with some.";
     return;
   }
   makeUnits();

@@ -63,7 +63,7 @@ export function fullOfMatrix(matrix) {
 
 // A matrix as a shape of a figure. Its image stays with the matrix while it would look the same.
 export function heatMap(matrix, x, y, width, height, hides) {
-  const full = fullOfMatrix(matrix), { data, rows: { length: rows }, cols: { length: cols } } = matrix, grey = rgbOf(colours.masked);
+  const full = fullOfMatrix(matrix), { data, high: rows, wide: cols } = matrix, grey = rgbOf(colours.masked);
   const look = [colours.theme, state.scale, state.threshold, full].join();
   if (matrix.look !== look) Object.assign(matrix, { look, image: null });
   return { type: "cells", x, y, width, height, rows, cols, keep: matrix,

@@ -1,6 +1,6 @@
 import { visible } from "./data.js";
 import { state, looksFrom, isDiff } from "./state.js";
-import { items, rowItem, colItem, matrixOf } from "./weights.js";
+import { items, rowItem, colItem, tokensOf, vectorOf, matrixOf } from "./weights.js";
 import { colours, cssAt, inkAt, scaled, bare } from "./colour.js";
 import { fitLabel } from "./figure.js";
 import { picked, second, selection, vectors, ruleOf, fullOf, fullOfMatrix, heatMap, strongest } from "./page.js";
@@ -16,12 +16,16 @@ export function matrixFigure(key, width) {
   const matrix = matrixOf(key);
   if (!matrix) return null;
   const { rows, cols, data } = matrix, labelled = Math.max(rows.length, cols.length) <= kMostLabels;
-  const longest = Math.max(0, ...[...rows, ...cols].map((i) => items[i].label.length));
+  const longest = labelled ? Math.max(0, ...[...rows, ...cols].map((i) => items[i].label.length)) : 0;
   const x0 = labelled ? Math.min(96, 14 + longest * 7) : 4, y0 = labelled ? x0 * 0.9 : 4, right = labelled ? x0 * 0.55 : 4;
-  const cell = Math.max(labelled ? 11 : 0.25, Math.min(30, (width - x0 - right) / Math.max(cols.length, 1)));
+  const cell = Math.max(labelled ? 11 : 0.01, Math.min(30, (width - x0 - right) / Math.max(cols.length, 1)));
   const high = cell * rows.length, wide = cell * cols.length;
   const rule = ruleOf(key), sees = (from, to) => visible(rule, from, to);
-  const hides = rule && ((r, c) => !sees(items[rows[r]].last, items[cols[c]].first) && !sees(items[rows[r]].first, items[cols[c]].last));
+  const cut = matrix.high < rows.length || matrix.wide < cols.length;
+  const hides = rule && ((r, c) => {
+    const from = items[rows[Math.floor(r * rows.length / matrix.high)]], to = items[cols[Math.floor(c * cols.length / matrix.wide)]];
+    return !sees(from.last, to.first) && !sees(from.first, to.last);
+  });
   const shapes = [heatMap(matrix, x0, y0, wide, high, hides)];
   if (labelled) {
     const size = Math.min(13, cell * 0.8);
@@ -44,7 +48,8 @@ export function matrixFigure(key, width) {
     at(x, y) {
       const r = Math.floor((y - y0) / cell), c = Math.floor((x - x0) / cell);
       if (!(r >= 0 && r < rows.length && c >= 0 && c < cols.length)) return null;
-      return { from: rows[r], to: cols[c], weight: data[r * cols.length + c], hidden: hides && hides(r, c) };
+      const weight = cut ? vectorOf(key, tokensOf(rows[r]), "from")[cols[c]] : data[r * cols.length + c];
+      return { from: rows[r], to: cols[c], weight, hidden: hides && weight === 0 };
     },
   };
 }

@@ -1,7 +1,7 @@
-import { element } from "./dom.js";
+import { element, byId } from "./dom.js";
 import { exact, heads } from "./data.js";
 import { state, looksFrom } from "./state.js";
-import { items, matrixOf } from "./weights.js";
+import { items, rowItem, colItem, tokensOf, vectorOf } from "./weights.js";
 import { colours } from "./colour.js";
 import { svgOf } from "./figure.js";
 import { picked, selection, vectors, namesOf } from "./page.js";
@@ -36,8 +36,10 @@ function csv() {
   const lines = ["layer,head,from,from_text,to,to_text,weight"];
   const add = (key, from, to, weight) => lines.push([...key.split(":"), from.first, field(from.label), to.first, field(to.label),
     weight.toPrecision(exact ? 6 : 3)].join());
-  const matrix = selection ? null : matrixOf(state.head);
-  if (matrix) matrix.data.forEach((weight, i) => add(state.head, items[matrix.rows[Math.floor(i / matrix.cols.length)]], items[matrix.cols[i % matrix.cols.length]], weight));
+  items.forEach((from, i) => {
+    const row = selection || rowItem[from.first] < 0 ? null : vectorOf(state.head, tokensOf(i), "from");
+    if (row) row.forEach((weight, to) => { if (colItem[items[to].first] >= 0) add(state.head, from, items[to], weight); });
+  });
   const own = selection && { first: selection[0], label: namesOf(picked) };
   for (const { key } of selection ? heads : []) {
     (vectors.get(key) || []).forEach((weight, i) => (looksFrom() ? add(key, own, items[i], weight) : add(key, items[i], own, weight)));
@@ -47,7 +49,12 @@ function csv() {
 
 // `what`: "panel-svg", "panel-png", "grid-svg", "grid-png" or "csv".
 export async function save(what) {
-  if (what === "csv") { download("attention.csv", new Blob([csv()], { type: "text/csv" })); return; }
+  const isCsv = what === "csv";
+  if (isCsv && !selection && items.length > 2000) {
+    byId("sentence").textContent = "Pick a word: this text is too long to save whole.";
+    return;
+  }
+  if (isCsv) { download("attention.csv", new Blob([csv()], { type: "text/csv" })); return; }
   const [part, format] = what.split("-"), figure = part === "grid" ? gridFigure() : panelFigure(), svg = svgOf(figure, colours.paper);
   download("attention." + format, format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await pngOf(svg, figure));
 }

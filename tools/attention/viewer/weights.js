@@ -5,7 +5,7 @@ import { state, isDiff } from "./state.js";
 // Weights between items: rows, columns and matrices of heads and of their summaries, under the
 // choices of the reader. "null" always means: not here yet, ask again when more has arrived.
 
-const kWholeMatrices = 1024;   // tokens up to which sums over whole matrices are made
+const kWholeMatrices = 1024;   // tokens up to which whole matrices are kept and summed
 export let items = [];         // what the page shows: words or pieces
 export let itemsKey = "";      // changes with them
 export let rowItem, colItem;   // of each token: its item as one that looks, as one looked at, or -1
@@ -43,17 +43,14 @@ export function chooseItems() {
   [rowItem, colItem] = [within(0), within(1)];
 }
 
-function difference(of) {
-  if (!isDiff()) return of(Number(state.run));
-  const a = of(0), b = of(1);
-  return a && b && a.map((value, i) => b[i] - value);
-}
-
 // How the tokens [first, last] look at each item ("from"), or how each item looks at them ("to").
 // `key` names a head or a summary. Items the choices leave out get 0.
 export function vectorOf(key, [first, last], direction) {
   const renormalise = state.specials === "renormalise";
-  return difference((run) => (direction === "to" ? columnOf : rowOf)(run, key, first, last, renormalise));
+  const of = (run) => (direction === "to" ? columnOf : rowOf)(run, key, first, last, renormalise);
+  if (!isDiff()) return of(Number(state.run));
+  const a = of(0), b = of(1);
+  return a && b && a.map((value, i) => b[i] - value);
 }
 
 const sumOf = (values) => values.reduce((a, b) => a + b, 0);
@@ -151,39 +148,24 @@ function rolloutVector(run, layer, token, direction) {
   return now;
 }
 
-// All weights of a head or summary under the present part: {rows, cols: items, data [rows, cols]}.
-export function matrixOf(key) { return remember(ofItems, "matrix " + key, () => makeMatrix(key)); }
-
-function makeMatrix(key) {
+// All weights of a head or summary under the present part, or the largest of each of `bins` x `bins`
+// fields: {rows, cols: items, high, wide, data [high, wide]}.
+function makeMatrix(key, bins) {
   const head = headOf(key), within = (of) => [...items.keys()].filter((i) => of[items[i].first] >= 0);
   if (!head && !wholeMatrices()) return null;
-  const rows = within(rowItem), cols = within(colItem), renormalise = state.specials === "renormalise";
-  const data = difference((run) => {
-    if (head && rawMatrix(run, head) === null) return null;
-    const out = new Float32Array(rows.length * cols.length);
-    for (let r = 0, at = 0; r < rows.length; ++r) {
-      const row = rowOf(run, key, ...tokensOf(rows[r]), renormalise);
-      if (row === null) return null;
-      for (const col of cols) out[at++] = row[col];
+  for (const run of head ? (isDiff() ? [0, 1] : [Number(state.run)]) : []) if (rawMatrix(run, head) === null) return null;
+  const rows = within(rowItem), cols = within(colItem), high = Math.min(bins, rows.length), wide = Math.min(bins, cols.length);
+  const data = new Float32Array(high * wide);
+  for (let r = 0; r < rows.length; ++r) {
+    const row = vectorOf(key, tokensOf(rows[r]), "from"), into = Math.floor(r * high / rows.length) * wide;
+    if (row === null) return null;
+    for (let c = 0; c < cols.length; ++c) {
+      const at = into + Math.floor(c * wide / cols.length), value = row[cols[c]];
+      if (Math.abs(value) > Math.abs(data[at])) data[at] = value;
     }
-    return out;
-  });
-  return data && { rows, cols, data };
+  }
+  return { rows, cols, high, wide, data };
 }
 
-// A small picture of a head: the largest weight of each of at most `bins` x `bins` fields.
-export function thumbnailOf(key, bins) {
-  return remember(ofItems, `thumbnail ${key}`, () => {
-    const matrix = makeMatrix(key);  // not kept: all of them together would be large
-    if (matrix === null) return null;
-    const { rows, cols, data } = matrix, high = Math.min(bins, rows.length), wide = Math.min(bins, cols.length);
-    const out = new Float32Array(high * wide);
-    for (let r = 0, at = 0; r < rows.length; ++r) {
-      for (let c = 0; c < cols.length; ++c, ++at) {
-        const field = Math.floor(r * high / rows.length) * wide + Math.floor(c * wide / cols.length);
-        if (Math.abs(data[at]) > Math.abs(out[field])) out[field] = data[at];
-      }
-    }
-    return { rows: Array(high), cols: Array(wide), data: out };
-  });
-}
+export function matrixOf(key) { return remember(ofItems, "matrix " + key, () => makeMatrix(key, kWholeMatrices)); }
+export function thumbnailOf(key, bins) { return remember(ofItems, "thumbnail " + key, () => makeMatrix(key, bins)); }
