@@ -40,7 +40,7 @@ export function cssAt(t) { return `rgb(${rgbAt(t).join(" ")})`; }
 // Ink that is legible on it.
 export function inkAt(t) {
   const [r, g, b] = rgbAt(t);
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#10161f" : "#ffffff";
+  return 0.299 * r + 0.587 * g + 0.114 * b > 118 ? "#10161f" : "#ffffff";
 }
 
 // A weight as a share of the scale, in [0, 1] ([-1, 1] for differences); `full` has full colour.
