@@ -87,7 +87,7 @@ function remarkOn(key, figure) {
   if (items.length === 0) return "No tokens to show.";
   if (figure) return figure.cut ? "The strongest words only; the table has them all." : figure.hides ? "Grey: not visible, by the model's rule." : "";
   if (state.view === "arcs" && !selection) return "This text is long: pick a word to see its arcs.";
-  if (!headOf(key) && !wholeMatrices()) return "Here this summary is shown for single words only.";
+  if (!headOf(key) && !wholeMatrices()) return "Shown for single words only.";
   return "Reading …";
 }
 
@@ -101,7 +101,7 @@ function tableOf(caption, head, rows) {
 }
 
 function wordTable() {
-  if (!selection) return [element("p", { class: "faint" }, "Pick a word to see its weights as numbers.")];
+  if (!selection) return [element("p", { class: "faint" }, "Pick a word to see its weights.")];
   const keys = shownKeys(), shownVectors = keys.map((key) => vectors.get(key) || vectorOf(key, selection, state.direction));
   if (!shownVectors[0]) return [element("p", { class: "faint" }, "Reading …")];
   const far = looksFrom() ? colItem : rowItem, weight = (item) => Math.abs(shownVectors[0][item]);

@@ -15,7 +15,7 @@ const kStrongest = 40;   // items of a longer text that the far side of arcs sho
 export function matrixFigure(key, width) {
   const matrix = matrixOf(key);
   if (!matrix) return null;
-  const { rows, cols, data } = matrix, labelled = Math.max(rows.length, cols.length) <= kMostLabels;
+  const { rows, cols, data } = matrix, labelled = Math.max(rows.length, cols.length) <= (width > 300 ? kMostLabels : width / 15);
   const longest = labelled ? Math.max(0, ...[...rows, ...cols].map((i) => items[i].label.length)) : 0;
   const x0 = labelled ? Math.min(96, 14 + longest * 7) : 4, y0 = labelled ? x0 * 0.9 : 4, right = labelled ? x0 * 0.55 : 4;
   const cell = Math.max(labelled ? 11 : 0.01, Math.min(30, (width - x0 - right) / Math.max(cols.length, 1)));
@@ -70,7 +70,7 @@ export function arcsFigure(key, width) {
   if (!sides || !(matrix || vector)) return null;
   const { rows, cols, cut } = sides, shapes = [], full = matrix ? fullOfMatrix(matrix) : fullOf(key);
   const count = Math.max(rows.length, cols.length), line = count > 30 ? 17 : 22, top = 26, size = line * 0.62;
-  const left = Math.min(130, width * 0.27), right = width - left - 40, y = (place) => top + (place + 0.5) * line;
+  const side = Math.min(130, width * 0.27), left = side + (from ? 0 : 42), right = left + width - 2 * side - 42, y = (place) => top + (place + 0.5) * line;
   const text = (x, at, label, more) => shapes.push({ type: "text", x, y: at, text: label, size: 11, fill: colours.faint, ...more });
   const arc = (r, c, weight) => {
     const t = scaled(weight, full), strength = Math.abs(t);
@@ -87,12 +87,12 @@ export function arcsFigure(key, width) {
   text(right + 6, 10, "to");
   const label = (item, place, isLeft) => {
     const far = isLeft !== from, t = far && vector ? scaled(vector[item], full) : 0, isNear = !far && picked.has(item);
-    const box = { type: "rect", y: y(place) - line / 2 + 1, width: left - 4, height: line - 2, x: isLeft ? 0 : right + 2 };
+    const box = { type: "rect", y: y(place) - line / 2 + 1, width: side - 4, height: line - 2, x: isLeft ? left - side : right + 2 };
     if (t) shapes.push({ ...box, fill: cssAt(t) });
     if (isNear || (far && second.has(item))) shapes.push({ ...box, stroke: isNear ? colours.ink : colours.second });
-    text(isLeft ? left - 10 : right + 8, y(place), fitLabel(items[item].label, left - 16, size),
+    text(isLeft ? left - 10 : right + 8, y(place), fitLabel(items[item].label, side - 16, size),
       { size, fill: t ? inkAt(t) : colours.ink, anchor: isLeft ? "end" : "start", bold: isNear });
-    if (t) text(width - 2, y(place), bare(vector[item]), { size: 10.5, anchor: "end" });
+    if (t) text(isLeft ? 0 : right + side, y(place), bare(vector[item]), { size: 10.5 });
   };
   rows.forEach((item, place) => label(item, place, true));
   cols.forEach((item, place) => label(item, place, false));
