@@ -8,6 +8,7 @@
 
 #include "models/text/parse.h"
 #include "models/text/pattern.h"
+#include "models/text/space_cuts.h"
 #include "models/text/token_model.h"
 #include "models/text/unicode.h"
 
@@ -106,15 +107,8 @@ class Bpe final : public TokenModel {
     return true;
   }
 
-  // Words of SentencePiece models begin with U+2581, and where no pre-tokenizer cuts there a whole
-  // text is one word. No merge reaches across most of these places.
   size_t IndependentPart(std::string_view word) const override {
-    if (!cuts_at_space_) return word.size();
-    size_t at = 0;
-    while ((at = word.find(kSpace, at + 1)) != std::string_view::npos) {
-      if (!joins_space_[static_cast<uint8_t>(word[at - 1])]) return at;
-    }
-    return word.size();
+    return cuts_at_space_ ? cuts_.FirstPart(word) : word.size();
   }
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
@@ -128,8 +122,6 @@ class Bpe final : public TokenModel {
  private:
   // Up to here a look at every pair is quicker than a queue.
   static constexpr size_t kFew = 40;
-
-  static constexpr std::string_view kSpace = "\u2581";
 
   static void Add(int32_t id, uint32_t size, ModelScratch& scratch) {
     const auto at = static_cast<int32_t>(scratch.symbols.size());
@@ -274,8 +266,8 @@ class Bpe final : public TokenModel {
   std::array<int32_t, 256> byte_char_ids_{}, fallback_ids_{};
   int32_t unknown_id_ = -1;
   bool on_bytes_ = false;
-  bool cuts_at_space_ = false;  // see IndependentPart
-  bool joins_space_[256] = {};  // last bytes of what some merge joins with a following U+2581
+  bool cuts_at_space_ = false;  // the merges of a part do not depend on the others
+  SpaceCuts cuts_;
 };
 
 Status Bpe::ReadMerges(const MergeList& merges, const std::string& where) {
@@ -299,16 +291,14 @@ Status Bpe::ReadMerges(const MergeList& merges, const std::string& where) {
                             std::string(absent) + "\" is not in the vocabulary");
     }
     merges_.Insert(left_id, right_id, rank++, product_id);
-    if (right.starts_with(kSpace) && !left.empty()) {
-      joins_space_[static_cast<uint8_t>(left.back())] = true;
-    }
+    if (right.starts_with(SpaceCuts::kSpace) && !left.empty()) cuts_.Join(left.back());
   }
   // Fallback tokens stand for other bytes than those they are spelt with.
   const bool spelt = std::any_of(merges.begin(), merges.end(), [](const auto& merge) {
     return merge.first.starts_with("<0x") || merge.second.starts_with("<0x");
   });
   cuts_at_space_ = !on_bytes_ && !options_.ignore_merges && options_.prefix.empty() &&
-                   options_.suffix.empty() && vocabulary_.Find(kSpace) >= 0 &&
+                   options_.suffix.empty() && vocabulary_.Find(SpaceCuts::kSpace) >= 0 &&
                    !(options_.byte_fallback && spelt);
   return Status();
 }

@@ -8,6 +8,7 @@
 
 #include "models/text/byte_trie.h"
 #include "models/text/parse.h"
+#include "models/text/space_cuts.h"
 #include "models/text/token_model.h"
 #include "models/text/unicode.h"
 
@@ -54,16 +55,10 @@ class Unigram final : public TokenModel {
     return true;
   }
 
-  // Where no pre-tokenizer cuts at U+2581 a whole text is one word, and no piece reaches across
-  // most of these places. The way through each part is the same as through the whole if sums of
-  // scores are exact: then it does not matter what stands before.
+  // The way through each part is the same as through the whole if sums of scores are exact: then it
+  // does not matter what stands before.
   size_t IndependentPart(std::string_view word) const override {
-    if (!cuts_at_space_ || word.size() > kExactBytes) return word.size();
-    size_t at = 0;
-    while ((at = word.find(kSpace, at + 1)) != std::string_view::npos) {
-      if (!joins_space_[static_cast<uint8_t>(word[at - 1])]) return at;
-    }
-    return word.size();
+    return cuts_at_space_ && word.size() <= kExactBytes ? cuts_.FirstPart(word) : word.size();
   }
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
@@ -136,7 +131,6 @@ class Unigram final : public TokenModel {
            });
   }
 
-  static constexpr std::string_view kSpace = "\u2581";
   // Scores are float32 in the models that these files come from: with multiples of 2^-30 below
   // 2^7 in size, a double holds sums of 2^16 of them.
   static constexpr double kGrain = 0x1p30, kLargest = 0x1p7;
@@ -146,13 +140,14 @@ class Unigram final : public TokenModel {
     const auto coarse = [](double score) {
       return std::abs(score) < kLargest && std::trunc(score * kGrain) == score * kGrain;
     };
-    cuts_at_space_ = vocabulary_.Find(kSpace) >= 0 && coarse(lowest_ - kUnknownPenalty) &&
+    cuts_at_space_ = vocabulary_.Find(SpaceCuts::kSpace) >= 0 &&
+                     coarse(lowest_ - kUnknownPenalty) &&
                      std::all_of(options_.scores.begin(), options_.scores.end(), coarse);
     for (size_t id = 0; id < vocabulary_.id_limit(); ++id) {
       const std::string_view text = vocabulary_.Text(static_cast<int32_t>(id));
       size_t at = 0;
-      while ((at = text.find(kSpace, at + 1)) != std::string_view::npos) {
-        joins_space_[static_cast<uint8_t>(text[at - 1])] = true;
+      while ((at = text.find(SpaceCuts::kSpace, at + 1)) != std::string_view::npos) {
+        cuts_.Join(text[at - 1]);
       }
     }
   }
@@ -166,7 +161,7 @@ class Unigram final : public TokenModel {
   ByteTrie trie_;
   std::array<int32_t, 256> byte_ids_{};
   bool cuts_at_space_ = false;
-  bool joins_space_[256] = {};  // last bytes of what some piece joins with a following U+2581
+  SpaceCuts cuts_;
   double lowest_ = std::numeric_limits<double>::infinity();
 };
 

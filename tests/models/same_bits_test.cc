@@ -12,6 +12,7 @@
 
 #include "kernels/cpu.h"
 #include "pozor/pozor.hpp"
+#include "tests/models/encode.h"
 #include "tests/models/golden.h"
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
@@ -21,14 +22,7 @@ namespace pozor {
 namespace {
 
 using test::DataPath;
-
-std::vector<float> Encode(const Model& model, const std::vector<std::string>& texts,
-                          const EncodeOptions& options = {}) {
-  const auto vectors = model.Encode(std::span<const std::string>(texts), options);
-  if (!vectors.ok()) FAIL(vectors.status().message());
-  return std::vector<float>(vectors->data(),
-                            vectors->data() + vectors->rows() * vectors->dimensions());
-}
+using test::Encode;
 
 struct Stored {
   const char* folder;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pozor/pozor.hpp"
+#include "tests/models/encode.h"
 #include "tests/models/golden.h"
 #include "tests/support/compare.h"
 
@@ -12,15 +13,8 @@ namespace pozor {
 namespace {
 
 using test::DataPath;
+using test::Encode;
 using test::Golden;
-
-std::vector<float> Encode(const Model& model, const std::vector<std::string>& texts,
-                          const EncodeOptions& options = {}) {
-  const auto vectors = model.Encode(std::span<const std::string>(texts), options);
-  if (!vectors.ok()) FAIL(vectors.status().message());
-  return std::vector<float>(vectors->data(),
-                            vectors->data() + vectors->rows() * vectors->dimensions());
-}
 
 constexpr const char* kFolders[] = {
     "st-cls",       "st-max",   "st-sqrt",       "st-concat",  "st-concat-all",   "st-mean-norm",
