@@ -49,9 +49,10 @@ class ViewerTest(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(self.browser.problems(), [])
 
-    def show(self, fragment="", **made):
-        """Opens a page of made-up attention; keeps its header and weights."""
+    def show(self, fragment="", change=None, **made):
+        """Opens a page of made-up attention; keeps its header, after a change to it, and its weights."""
         self.header, self.weights = pages.make(**made)
+        self.header.update(change or {})
         path = pathlib.Path(self.folder.name) / "page.html"
         path.write_text(pages.page_of(self.header, self.weights), encoding="utf-8")
         self.browser.open(path.as_uri() + (f"#{fragment}" if fragment else ""))
@@ -284,6 +285,14 @@ class ViewerTest(unittest.TestCase):
         self.show(texts=["我们走到河岸,然后去银行。"], pieces=2, without_spaces=True)
         self.assertEqual(self.value("document.querySelectorAll('.word').length"), len(self.header["tokens"]))
         self.shot("chinese")
+
+    def test_bytes_of_one_character(self):
+        change = {"texts": ["a 👍b"], "tokens": ["[CLS]", "Ġa", "ĠðŁ", "ĳį", "b", "[SEP]"], "offsets": [[0, 0], [0, 1], [1, 3], [2, 3], [3, 4], [0, 0]],
+                  "word": [-1, 0, 1, 1, 1, -1]}
+        for unit, words in (("pieces", ["a", "👍", "ĳį", "b"]), ("words", ["a", "👍b"])):
+            self.show(f"unit={unit}", change, texts=["a bcd"], pieces=1)
+            shown = self.value("[...document.querySelectorAll('.word:not(.special)')].map(w => w.textContent)")
+            self.assertEqual(shown, words)
 
     def test_diff(self):
         self.show("word=2-2&view=table&head=1:2", texts=[BANK], runs=2, exact=True)

@@ -51,7 +51,7 @@ function csv() {
 export async function save(what) {
   const isCsv = what === "csv";
   if (isCsv && !selection && items.length > 2000) {
-    byId("sentence").textContent = "Pick a word: this text is too long to save whole.";
+    byId("sentence").textContent = "Too long to save whole: pick a word.";
     return;
   }
   if (isCsv) { download("attention.csv", new Blob([csv()], { type: "text/csv" })); return; }

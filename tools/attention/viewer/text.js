@@ -61,10 +61,9 @@ function buildText() {
     const line = element("div", { class: "text", dir: directionOf(text.join("")), role: "listbox", "aria-label": "Words",
       "aria-multiselectable": "true" });
     const { parts, rest } = layoutOf(items, segment);
-    for (const { before, item, index } of parts) {
-      const word = element("span", { class: item.special ? "word special" : "word", role: "option", "data-index": index },
-        legible(item.text) || item.label);
-      line.append(item.special && line.hasChildNodes() ? " " : legible(before), word, item.special ? " " : "");
+    for (const { before, index, special, text: shownText } of parts) {
+      const word = element("span", { class: special ? "word special" : "word", role: "option", "data-index": index }, shownText);
+      line.append(special && line.hasChildNodes() ? " " : legible(before), word, special ? " " : "");
       wordElements[index] = word;
     }
     line.append(header.truncated && rest.trim() ? element("s", { title: "beyond the model's limit" }, legible(rest)) : legible(rest));

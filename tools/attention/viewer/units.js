@@ -61,16 +61,17 @@ function makeItem(tokens) {
     label: legible((tokens.length > 1 && text) || header.tokens[first] || "\u2423") };
 }
 
-// The items of one text in order, with the plain text before each: [{before, item, index}], and
-// the text behind the last (what was cut off, if the text was truncated).
+// The items of one text in order, as [{before: the plain text before it, index, special, text}], and
+// the text behind the last (what was cut off, if the text was truncated). Of bytes that make up one
+// character, the first piece has the character, the others their names.
 export function layoutOf(items, segment) {
   const parts = [], between = (begin, end) => texts[segment].slice(begin, end).join("");
   let at = 0;
-  items.forEach((item, index) => {
-    if (item.segment !== segment) return;
-    const follows = !item.special && item.begin >= at;
-    parts.push({ before: follows ? between(at, item.begin) : "", item, index });
-    if (follows) at = Math.max(at, item.end);
+  items.forEach(({ segment: of, special, begin, end, text, label }, index) => {
+    if (of !== segment) return;
+    const follows = !special && begin >= at;
+    parts.push({ before: follows ? between(at, begin) : "", index, special, text: (follows && legible(text)) || label });
+    if (follows) at = end;
   });
   return { parts, rest: between(at) };
 }
