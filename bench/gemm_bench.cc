@@ -4,7 +4,8 @@
 // which the core ran below its peak (a busy sibling thread, another machine on the same chip) are
 // dropped. FLOP/s and % of peak are medians of those kept; `kept` says how many percent those are.
 // Names: gemm/<kernel>/<K>x<N>/m<rows>/<hot|cold>[/gelu]. Cold rotates over copies of the weights
-// that exceed the last cache's share of a model in use. Example:
+// that exceed the last cache's share of a model in use. An int8 row on a CPU without byte dot
+// products is measured against the f32 peak. Example:
 //   gemm_bench --benchmark_filter='avx512-.*8x48.*/384x1536/m128/'
 #include <benchmark/benchmark.h>
 #include <time.h>
@@ -64,16 +65,23 @@ double Median(std::vector<double> values) {
 // One product and its buffers.
 class Runner {
  public:
-  explicit Runner(const Product& product)
-      : copies_(product.cold ? std::max<size_t>(2, kColdBytes / (product.k * product.n * 4)) : 1),
-        weight_floats_(product.k * pozor::RoundUp(product.n, pozor::kPanelColumns)),
-        weights_(Filled(copies_ * weight_floats_)),
+  Runner(const Product& product, pozor::PackedLayout layout)
+      : weight_bytes_(pozor::DivCeil(product.n, pozor::kPanelColumns) *
+                      pozor::PackedPanelBytes(layout, product.k)),
+        copies_(product.cold ? std::max<size_t>(2, kColdBytes / weight_bytes_) : 1),
+        weights_(Filled(copies_ * weight_bytes_ / sizeof(float))),
         a_(Filled(product.m * product.k)),
         c_(Filled(product.m * product.n)),
-        bias_(Filled(pozor::RoundUp(product.n, pozor::kPanelColumns))) {
-    matrix_ = {.layout = pozor::PackedLayout::kF32x16, .k = product.k, .n = product.n};
+        bias_(Filled(pozor::RoundUp(product.n, pozor::kPanelColumns))),
+        quantized_(product.m * pozor::QuantizedStride(product.k)),
+        scales_(product.m, {0.01f, 117}),
+        sums_(Filled(bias_.size() / sizeof(float))) {
+    matrix_ = {.layout = layout, .k = product.k, .n = product.n};
+    matrix_.column_scales = bias_.As<float>();
+    matrix_.column_sums = sums_.As<int32_t>();
     args_.a = a_.As<float>();
     args_.a_stride = product.k;
+    args_.quantized = {quantized_.As<uint8_t>(), pozor::QuantizedStride(product.k), scales_.data()};
     args_.m = product.m;
     args_.b = &matrix_;
     args_.panel_end = matrix_.panel_count();
@@ -86,7 +94,7 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   void Run(const GemmKernel& kernel) {
-    matrix_.panels = weights_.As<float>() + next_ * weight_floats_;
+    matrix_.panels = weights_.As<char>() + next_ * weight_bytes_;
     next_ = (next_ + 1) % copies_;
     kernel.run(args_);
   }
@@ -94,8 +102,10 @@ class Runner {
  private:
   static constexpr size_t kColdBytes = size_t{96} << 20;
 
-  size_t copies_, weight_floats_, next_ = 0;
-  AlignedBuffer weights_, a_, c_, bias_;
+  size_t weight_bytes_, copies_, next_ = 0;
+  AlignedBuffer weights_, a_, c_, bias_, quantized_;
+  std::vector<pozor::RowScale> scales_;
+  AlignedBuffer sums_;
   pozor::PackedMatrix matrix_;
   GemmArgs args_;
 };
@@ -105,7 +115,7 @@ void BenchGemm(benchmark::State& state, const GemmKernel& kernel, const PeakLoop
   struct Window {
     double peak_before, rate, peak_after;
   };
-  Runner runner(product);
+  Runner runner(product, kernel.layout);
   runner.Run(kernel);
   const double flops = 2.0 * static_cast<double>(product.m * product.k * product.n);
   const auto products = static_cast<size_t>(std::max(1.0, 60e-6 * PeakRate(loop) / flops));
@@ -138,12 +148,18 @@ void BenchGemm(benchmark::State& state, const GemmKernel& kernel, const PeakLoop
       100 * static_cast<double>(rates.size()) / static_cast<double>(windows.size());
 }
 
+// The loop that bounds a kernel: the best of its types up to its tier, or, where the CPU has no
+// instruction for them, of f32.
 const PeakLoop* FindPeak(const GemmKernel& kernel) {
-  const PeakLoop* found = nullptr;
+  const PeakLoop *of_types = nullptr, *of_f32 = nullptr;
   for (const PeakLoop& loop : pozor::AllPeakLoops()) {
-    if (loop.tier <= kernel.tier) found = &loop;
+    if (loop.tier > kernel.tier) continue;
+    const std::string types(loop.name.substr(loop.name.rfind('-') + 1));
+    if (types == "f32") of_f32 = &loop;
+    if (kernel.name.find("-" + types) != kernel.name.npos) of_types = &loop;
   }
-  return found;
+  if (kernel.tier == pozor::CpuTier::kAvx512 && of_types != of_f32) return of_f32;  // no VNNI
+  return of_types != nullptr ? of_types : of_f32;
 }
 
 void Register(const GemmKernel& kernel, const PeakLoop& loop, const Product& product) {
@@ -164,7 +180,6 @@ void RegisterAll() {
   for (const GemmKernel& kernel : pozor::AllGemmKernels()) {
     const PeakLoop* loop = FindPeak(kernel);
     if (!pozor::IsGemmKernelSupported(kernel) || loop == nullptr) continue;
-    if (kernel.layout != pozor::PackedLayout::kF32x16) continue;
     for (const auto& [k, n] : kShapes) {
       for (const size_t m : {1, 2, 4, 8, 12, 16, 32, 64, 128, 256}) {
         for (const bool cold : {false, true}) Register(kernel, *loop, {k, n, m, cold, false});

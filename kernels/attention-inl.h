@@ -39,6 +39,7 @@ struct Block {
   size_t key_begin;  // keys that any of its queries sees
   size_t key_end;
 
+  Block() = default;
   Block(const AttentionArgs& args, float* scratch) {
     q = scratch;
     scores = q + kQueryBlock * args.head_stride;
@@ -234,7 +235,9 @@ struct SeenColumns {
     const size_t window = HWY_MIN(args.window, args.tokens);
     const size_t earliest = block.query_begin + (args.causal ? 0 : window);
     first = j > earliest ? static_cast<float>(j - earliest) : 0.0f;
-    last = static_cast<float>(HWY_MIN(j + window - block.query_begin, block.width));
+    last = j + window < block.query_begin
+               ? -1.0f
+               : static_cast<float>(HWY_MIN(j + window - block.query_begin, block.width));
   }
 };
 

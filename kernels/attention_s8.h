@@ -1,7 +1,7 @@
 // Attention of one text and one head with int8 products.
 //
 // Q, K and V rows become integers in [-127, 127] with a scale of their own (max|x| / 127, rne):
-//   score = float(sum_d q8 k8) * sq[i] * sk[j] (+ relative_bias);  e = exp(score - rowmax);
+//   score = float(sum_d q8 k8) * sq[i] * sk[j] (+ biases);  e = exp(score - rowmax);
 //   sum = sum_j e;  p = rne(16383 e sv[j] / max sv)
 //   context = float(sum_j p v8) * (max sv / 16383 / sum)
 // Q comes already scaled, as for Attention(). Integer sums are exact. Texts of more than kExactKeys
@@ -23,7 +23,8 @@ inline constexpr size_t kExactKeys = 1024;
 // Floats of scratch that one call needs, 64-byte aligned.
 size_t AttentionS8ScratchFloats(size_t tokens, size_t head_dim);
 
-// Arguments as for Attention(); keys and values of the whole text are read whatever the window.
+// Arguments as for Attention(), but no global keys. Keys and values of the whole text are read
+// whatever the window.
 void AttentionS8(const AttentionArgs& args, float* scratch);
 
 // The softmax rows e / sum, as AttentionWeights() gives them.

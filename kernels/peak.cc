@@ -47,6 +47,36 @@ void RunPeakF32(size_t iterations) {
   // clang-format on
 }
 
+#if HWY_TARGET == HWY_AVX3
+#define POZOR_PEAK_VNNI "vpdpbusd "
+#else
+#define POZOR_PEAK_VNNI "%{vex%} vpdpbusd "
+#endif
+#define POZOR_PEAK_DOT(r) \
+  POZOR_PEAK_VNNI POZOR_PEAK_VECTOR "14, " POZOR_PEAK_VECTOR "15, " POZOR_PEAK_VECTOR #r "\n\t"
+
+inline constexpr double kPeakDotOps = 2.0 * 24.0 * 4.0 * kLanes;
+
+void RunPeakDot(size_t iterations) {
+  // clang-format off
+  asm volatile(
+      POZOR_PEAK_ZERO(14) POZOR_PEAK_ZERO(15)
+      POZOR_PEAK_EACH(POZOR_PEAK_ZERO)
+      "1:\n\t"
+      POZOR_PEAK_EACH(POZOR_PEAK_DOT)
+      POZOR_PEAK_EACH(POZOR_PEAK_DOT)
+      "dec %[count]\n\t"
+      "jnz 1b\n\t"
+      "vzeroupper\n\t"
+      : [count] "+r"(iterations)
+      :
+      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+  // clang-format on
+}
+
+#undef POZOR_PEAK_VNNI
+#undef POZOR_PEAK_DOT
 #undef POZOR_PEAK_VECTOR
 #undef POZOR_PEAK_ZERO
 #undef POZOR_PEAK_FMA
@@ -164,9 +194,11 @@ constexpr PeakLoop kLoops[] = {
 #endif
 #if HWY_TARGETS & HWY_AVX2
     {"avx2-f32", CpuTier::kAvx2, N_AVX2::kPeakOps, &N_AVX2::RunPeakF32},
+    {"avx-vnni-u8s8", CpuTier::kAvxVnni, N_AVX2::kPeakDotOps, &N_AVX2::RunPeakDot},
 #endif
 #if HWY_TARGETS & HWY_AVX3
     {"avx512-f32", CpuTier::kAvx512, N_AVX3::kPeakOps, &N_AVX3::RunPeakF32},
+    {"avx512-vnni-u8s8", CpuTier::kAvx512Vnni, N_AVX3::kPeakDotOps, &N_AVX3::RunPeakDot},
 #endif
 #if HWY_ARCH_ARM_A64
     {"neon-f32", CpuTier::kNeon, HWY_NAMESPACE::kPeakOps, &HWY_NAMESPACE::RunPeakF32},
