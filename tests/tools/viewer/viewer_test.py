@@ -1,6 +1,6 @@
-"""The attention page in a real browser: viewer_test.py FOLDER_FOR_SCREENSHOTS
+"""The attention page in a real browser: viewer_test.py FOLDER_FOR_SCREENSHOTS [POZOR [TEST...]]
 
-Without Chromium it says so and exits 77. Times are printed, never judged.
+With the command, its own pages too. Without Chromium it says so and exits 77. Times are printed, never judged.
 """
 
 import csv
@@ -8,6 +8,7 @@ import http.server
 import pathlib
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -29,13 +30,15 @@ HOSTILE = ("Say \"hi\" & 'bye' </script><script>window.x=1</script> \"><img src=
 OVERRIDES = "a\u202egnp.exe \u2066x\u200bz \u0000 \u0007 \ufeff"
 WORD = "[...document.querySelectorAll('.word')].find(w => w.textContent === %s)"
 screenshots = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
+command = sys.argv[2] if len(sys.argv) > 2 else None
+MODEL = pathlib.Path(__file__).resolve().parents[2] / "data" / "bert"
 
 
 def quoted(text):
     return pages.json.dumps(text)
 
 
-class ViewerTest(unittest.TestCase):
+class PageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.browser = Chromium()
@@ -49,15 +52,6 @@ class ViewerTest(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(self.browser.problems(), [])
 
-    def show(self, fragment="", change=None, **made):
-        """Opens a page of made-up attention; keeps its header, after a change to it, and its weights."""
-        self.header, self.weights = pages.make(**made)
-        self.header.update(change or {})
-        path = pathlib.Path(self.folder.name) / "page.html"
-        path.write_text(pages.page_of(self.header, self.weights), encoding="utf-8")
-        self.browser.open(path.as_uri() + (f"#{fragment}" if fragment else ""))
-        self.browser.settle()
-
     def value(self, expression):
         return self.browser.value(expression)
 
@@ -67,15 +61,28 @@ class ViewerTest(unittest.TestCase):
     def shot(self, name):
         self.browser.screenshot(screenshots / f"{name}.png", whole=False)
 
-    def expected(self, key, run=0, **choices):
-        exact = self.header["encoding"] == "f16"
-        matrix = twin.matrix_of(self.header, self.weights, run, key, lambda w: pages.decoded(w, exact))
-        return twin.merged(matrix, self.header, **choices)
-
     def table(self, column=0):
         """{first token: weight} of the table view."""
         rows = self.value("[...document.querySelectorAll('#panel tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
         return {int(row[0]): number(row[2 + column]) for row in rows}
+
+
+class ViewerTest(PageTest):
+    """Pages of made-up attention."""
+
+    def show(self, fragment="", change=None, **made):
+        """Opens a page of made-up attention; keeps its header, after a change to it, and its weights."""
+        self.header, self.weights = pages.make(**made)
+        self.header.update(change or {})
+        path = pathlib.Path(self.folder.name) / "page.html"
+        path.write_text(pages.page_of(self.header, self.weights), encoding="utf-8")
+        self.browser.open(path.as_uri() + (f"#{fragment}" if fragment else ""))
+        self.browser.settle()
+
+    def expected(self, key, run=0, **choices):
+        exact = self.header["encoding"] == "f16"
+        matrix = twin.matrix_of(self.header, self.weights, run, key, lambda w: pages.decoded(w, exact))
+        return twin.merged(matrix, self.header, **choices)
 
     def check_table(self, key, picked, direction="from", **choices):
         shown, expected = self.table(), self.expected(key, **choices)
@@ -358,6 +365,79 @@ class ViewerTest(unittest.TestCase):
         self.shot("long")
 
 
+@unittest.skipUnless(command, "no command was named")
+class CommandTest(PageTest):
+    """Pages that the command writes, against its dumps."""
+
+    TEXT = "the old ferry"
+
+    def run_command(self, *arguments):
+        done = subprocess.run([command, "attention", *map(str, arguments), "--quiet"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def view(self, fragment, *texts, exact=True):
+        path = pathlib.Path(self.folder.name) / "command.html"
+        words = ["--pair", *texts] if len(texts) > 1 else texts
+        self.run_command("view", MODEL, *words, *(["--exact"] if exact else []), "-o", path)
+        self.browser.open(path.as_uri() + "#" + fragment)
+        self.browser.settle()
+        return path.read_text(encoding="utf-8")
+
+    def dump(self, *options):
+        """The numbers of a dump, as lists in lists."""
+        path = pathlib.Path(self.folder.name) / "dump.npy"
+        self.run_command("dump", MODEL, self.TEXT, "-o", path, *options)
+        data = path.read_bytes()
+        start = 10 + int.from_bytes(data[8:10], "little")
+        shape = [int(n) for n in re.search(rb"'shape': \(([\d, ]+)\)", data[:start])[1].decode().split(",") if n.strip()]
+        values = pages.struct.unpack(f"<{(len(data) - start) // 4}f", data[start:])
+        for size in reversed(shape[1:]):
+            values = [values[at:at + size] for at in range(0, len(values), size)]
+        return values
+
+    def test_size(self):
+        page = self.view("", self.TEXT)
+        code = re.sub(r'(?s)<script type="application/json" id="pozor-data">.*(?=<script type="module">)', "", page)
+        print(f"the command's page without data: {len(code.encode())} bytes")
+        self.assertLess(len(code.encode()), MOST_BYTES)
+        self.shot("command")
+
+    def test_numbers_equal_the_dump(self):
+        """Every row of the table view, under the choices that dump has too."""
+        cases = [("", [], lambda dump, layer, head: dump[layer][head]), ("unit=words", ["--words", "mean"], None),
+                 ("unit=words&merge=max", ["--words", "max"], None), ("unit=words&merge=first", ["--words", "first"], None),
+                 ("specials=hide", ["--no-special"], None), ("specials=renormalise", ["--no-special", "--renormalise"], None),
+                 ("unit=words&specials=renormalise", ["--words", "mean", "--no-special", "--renormalise"], None),
+                 ("head=1:mean", ["--reduce", "mean-heads"], lambda dump, layer, _: dump[layer]),
+                 ("head=1:max&summary=max", ["--reduce", "max-heads"], lambda dump, layer, _: dump[layer]),
+                 ("head=1:rollout&summary=rollout", ["--reduce", "rollout"], lambda dump, *_: dump)]
+        self.view("", self.TEXT)
+        words = self.value("JSON.parse(document.getElementById('pozor-data').textContent).words")
+        picked = words[2]["tokens"][0]
+        for choice, options, place in cases:
+            fragment = f"view=table&head=1:2&unit=pieces&{choice}&word={picked}-{words[2]['tokens'][1] - 1 if 'words' in choice else picked}"
+            with self.subTest(choice):
+                self.value(f"location.hash = {quoted('#' + fragment)}")
+                self.browser.settle()
+                shown = self.table()
+                matrix = (place or cases[0][2])(self.dump(*options), 1, 2)
+                starts = sorted(shown)
+                self.assertEqual(len(matrix), len(starts))
+                for token, weight in zip(starts, matrix[starts.index(picked)]):
+                    self.assertAlmostEqual(shown[token], weight, delta=6e-4)
+
+    def test_hostile_text(self):
+        """U+0000 cannot be an argument; the rest can."""
+        self.view("", HOSTILE, OVERRIDES.replace("\0", ""), exact=False)
+        self.assertIn("</script>", self.text("#text"))
+        self.assertEqual(self.value("[typeof window.x, document.images.length]"), ["undefined", 0])
+        self.shot("command_hostile")
+
+    def test_empty_text(self):
+        self.view("", "")
+        self.assertIn("[CLS]", self.text("#text"))
+
+
 # From a press on a word until the frame that shows its heads has been drawn.
 CLICK = """new Promise((done) => {
   const start = performance.now();
@@ -424,4 +504,4 @@ if __name__ == "__main__":
         print("skipped: no Chromium")
         sys.exit(77)
     screenshots.mkdir(parents=True, exist_ok=True)
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
