@@ -47,9 +47,11 @@ const EncoderSpec& Encoder::spec() const { return impl_->spec; }
 size_t Encoder::weight_bytes() const { return impl_->arena.capacity(); }
 size_t Encoder::mapped_bytes() const { return impl_->mapped_bytes; }
 
-size_t Encoder::max_tokens() const {
-  const EmbeddingSpec& embeddings = impl_->spec.embeddings;
-  const size_t limit = impl_->spec.token_limit == 0 ? SIZE_MAX : impl_->spec.token_limit;
+size_t Encoder::max_tokens() const { return impl_->max_tokens(); }
+
+size_t Encoder::Impl::max_tokens() const {
+  const EmbeddingSpec& embeddings = spec.embeddings;
+  const size_t limit = spec.token_limit == 0 ? SIZE_MAX : spec.token_limit;
   if (embeddings.position_kind == PositionKind::kNone) return limit;
   return std::min(limit, embeddings.max_positions - embeddings.position_offset);
 }

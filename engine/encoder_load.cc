@@ -3,9 +3,12 @@
 #include <array>
 #include <cmath>
 #include <new>
+#include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "engine/distances.h"
 #include "engine/executor.h"
 #include "engine/forward.h"
 #include "engine/machine.h"
@@ -17,6 +20,43 @@ namespace {
 // Sizes beyond this are no encoder's; below it no product of two overflows.
 constexpr size_t kLargestSize = size_t{1} << 24;
 constexpr size_t kLongestComputedTable = size_t{1} << 16;
+
+// What depends on distances needs a longest text, and layers may only repeat earlier ones.
+Status CheckDistances(const EncoderSpec& spec) {
+  const auto wrong = [&](const std::string& what) {
+    return Unsupported(spec.architecture + ": " + what + "; check the model's config");
+  };
+  if (spec.kv_heads != 0 && spec.heads % spec.kv_heads != 0) {
+    return wrong(std::to_string(spec.heads) + " heads cannot share " +
+                 std::to_string(spec.kv_heads) + " of keys and values");
+  }
+  const EmbeddingSpec& embeddings = spec.embeddings;
+  const bool positions = embeddings.position_kind != PositionKind::kNone;
+  const size_t longest = positions ? embeddings.max_positions : spec.token_limit;
+  const bool tables = spec.score_bias.kind != ScoreBias::kNone || !spec.rotaries.empty();
+  if (tables && (longest == 0 || longest > kLongestDistance)) {
+    return wrong("texts of " + std::to_string(longest) + " tokens are too long for a table");
+  }
+  if (spec.score_bias.buckets < 4 || spec.score_bias.buckets % 2 != 0 ||
+      spec.score_bias.buckets > kLargestSize ||
+      spec.score_bias.max_distance <= spec.score_bias.buckets / 4) {
+    return wrong(std::to_string(spec.score_bias.buckets) + " buckets up to distance " +
+                 std::to_string(spec.score_bias.max_distance) + " cannot be");
+  }
+  for (const RotarySpec& rotary : spec.rotaries) {
+    if (rotary.columns == 0 || rotary.columns % 2 != 0 || rotary.columns > spec.head_dim) {
+      return wrong("rotation of " + std::to_string(rotary.columns) + " columns of a head of " +
+                   std::to_string(spec.head_dim) + " cannot be");
+    }
+  }
+  for (size_t l = 0; l < spec.layers.size(); ++l) {
+    const LayerSpec& layer = spec.layers[l];
+    const bool rotary = layer.rotary == kNone || layer.rotary < spec.rotaries.size();
+    if (rotary && (layer.same_as == kNone || layer.same_as < l)) continue;
+    return wrong("layer " + std::to_string(l) + " refers to what is not there");
+  }
+  return {};
+}
 
 Status CheckSizes(const EncoderSpec& spec) {
   const EmbeddingSpec& embeddings = spec.embeddings;
@@ -42,6 +82,7 @@ Status CheckSizes(const EncoderSpec& spec) {
                        ": embedding size differs from hidden size without a projection; check the "
                        "model's config");
   }
+  POZOR_RETURN_IF_ERROR(CheckDistances(spec));
   if (embeddings.position_kind == PositionKind::kNone) return {};
   const size_t limit =
       embeddings.position_kind == PositionKind::kLearned ? kLargestSize : kLongestComputedTable;
@@ -79,6 +120,8 @@ class Loader {
   Status Embeddings();
   Status Positions();
   Status Layer(size_t l);
+  Status ScoreBiases();
+  void Rotations();
   Status Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
                  Linear* linear);
   Status Norm(const NormRef& ref, size_t cols, NormWeights* norm);
@@ -94,6 +137,8 @@ class Loader {
 
 Status Loader::Walk() {
   POZOR_RETURN_IF_ERROR(Embeddings());
+  POZOR_RETURN_IF_ERROR(ScoreBiases());
+  Rotations();
   for (size_t l = 0; l < model_.layers.size(); ++l) POZOR_RETURN_IF_ERROR(Layer(l));
   return Norm(model_.spec.final_norm, model_.spec.hidden, &model_.final_norm);
 }
@@ -139,20 +184,61 @@ Status Loader::Positions() {
   return {};
 }
 
+// A number for each head and distance, or for each head, bucket and distance.
+Status Loader::ScoreBiases() {
+  const EncoderSpec& spec = model_.spec;
+  if (spec.score_bias.kind == ScoreBias::kNone) return {};
+  std::vector<float> learned;
+  if (spec.score_bias.kind == ScoreBias::kBuckets) {
+    const std::array<size_t, 2> shape = {spec.score_bias.buckets, spec.heads};
+    POZOR_TRY(const TensorInfo* tensor, weights_.Take(spec.score_bias.table.name, shape));
+    learned.resize(tensor->elements());
+    POZOR_RETURN_IF_ERROR(weights_.source().Read(*tensor, 0, learned.size(), learned.data()));
+  }
+  const size_t tokens = model_.max_tokens();
+  float* bias = Take(spec.heads * (2 * tokens - 1));
+  if (!packing_) return {};
+  FillScoreBias(spec.score_bias, learned, spec.heads, tokens, bias);
+  model_.score_bias = bias;
+  return {};
+}
+
+void Loader::Rotations() {
+  for (const RotarySpec& rotary : model_.spec.rotaries) {
+    float* table = Take(model_.max_tokens() * rotary.columns);
+    if (!packing_) continue;
+    FillRotaryTable(rotary, model_.max_tokens(), table);
+    model_.rotary_tables.push_back(table);
+  }
+}
+
 Status Loader::Layer(size_t l) {
   const EncoderSpec& spec = model_.spec;
   const LayerSpec& ref = spec.layers[l];
   LayerWeights& layer = model_.layers[l];
+  if (ref.same_as != kNone) {
+    layer = model_.layers[ref.same_as].Alias();
+    return {};
+  }
   const size_t inner = model_.attention_columns();
-  const auto heads = [&](const LinearRef& linear) {
-    return LinearBlock{
-        .ref = &linear, .out = inner, .group = spec.head_dim, .padded_group = model_.head_stride};
+  const auto heads = [&](const LinearRef& linear, size_t count) {
+    return LinearBlock{.ref = &linear,
+                       .out = count * spec.head_dim,
+                       .group = spec.head_dim,
+                       .padded_group = model_.head_stride};
   };
-  const std::array<LinearBlock, 3> qkv = {heads(ref.query), heads(ref.key), heads(ref.value)};
+  const std::array<LinearBlock, 3> qkv = {heads(ref.query, spec.heads),
+                                          heads(ref.key, model_.kv_heads()),
+                                          heads(ref.value, model_.kv_heads())};
   POZOR_RETURN_IF_ERROR(Product(qkv, spec.hidden, Activation::kNone, &layer.qkv));
   const LinearBlock output{.ref = &ref.attention_output, .out = spec.hidden};
   POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer.attention_output));
   POZOR_RETURN_IF_ERROR(Norm(ref.attention_norm, spec.hidden, &layer.attention_norm));
+  if (ref.distances.present()) {
+    const LinearRef table = {.weight = ref.distances, .bias = {}};
+    const LinearBlock block{.ref = &table, .out = 2 * spec.embeddings.max_positions - 1};
+    POZOR_RETURN_IF_ERROR(Product({&block, 1}, spec.head_dim, Activation::kNone, &layer.distances));
+  }
 
   const bool gated = ref.ffn_gate.weight.present();
   const LinearBlock up{.ref = &ref.ffn_up, .out = spec.intermediate};
@@ -230,8 +316,14 @@ Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader&
   auto model = std::make_unique<Impl>();
   model->spec = std::move(spec);
   model->head_stride = RoundUp(model->spec.head_dim, kPanelColumns);
-  model->query_scale = 1.0f / std::sqrt(static_cast<float>(model->spec.head_dim));
+  model->query_scale = model->spec.score_scale != 0
+                           ? model->spec.score_scale
+                           : 1.0f / std::sqrt(static_cast<float>(model->spec.head_dim));
   model->layers.resize(model->spec.layers.size());
+  if (model->spec.layers.front().distances.present()) {
+    model->distance_index.resize(2 * model->spec.embeddings.max_positions - 1);
+    std::iota(model->distance_index.begin(), model->distance_index.end(), 0);
+  }
   Loader loader(weights, *model);
   POZOR_RETURN_IF_ERROR(loader.Check());
   POZOR_RETURN_IF_ERROR(

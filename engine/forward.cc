@@ -29,7 +29,7 @@ MatView<const float> Const(MatView<float> x) { return {x.data, x.rows, x.cols, x
 struct Layout {
   size_t positions, embedded, hidden, normed, qkv, context, up, gate, scratch;
   size_t unit_stride;
-  size_t scratch_each;
+  size_t attention_each, scratch_each;
 
   Layout(const Encoder::Impl& model, size_t tokens, size_t longest, size_t workers) {
     const EncoderSpec& spec = model.spec;
@@ -40,11 +40,12 @@ struct Layout {
     hidden = rows(spec.hidden);
     normed = pre ? rows(spec.hidden) : 0;
     unit_stride = tokens * model.head_stride + 16;
-    qkv = 3 * spec.heads * unit_stride;
+    qkv = model.head_units() * unit_stride;
     context = rows(model.attention_columns());
     up = rows(spec.intermediate);
     gate = model.gated() ? up : 0;
-    scratch_each = RoundUp(AttentionScratchFloats(longest, spec.head_dim), 16);
+    attention_each = RoundUp(AttentionScratchFloats(longest, spec.head_dim), 16);
+    scratch_each = attention_each + 2 * longest * model.position_stride();
     scratch = workers * scratch_each;
   }
 
@@ -102,6 +103,7 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   normed_ = matrix(workspace.Take(layout.normed), spec.hidden);
   scratch_ = workspace.Take(layout.scratch);
   scratch_floats_ = layout.scratch_each;
+  attention_floats_ = layout.attention_each;
   unit_stride_ = layout.unit_stride;
   if (shared_) {
     float* region = workspace.Take(std::max(layout.qkv + layout.context, layout.up + layout.gate));
@@ -237,6 +239,7 @@ void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
   args.epilogue.unit_stride = unit_stride_;
   const ZoneTimer timer(profile_, Zone::kQkv, Flops(args));
   Gemm(args);
+  Rotate(l, rows, panels);
 }
 
 AttentionArgs ForwardPass::AttentionOf(size_t l, size_t text, size_t head) const {
@@ -244,14 +247,19 @@ AttentionArgs ForwardPass::AttentionOf(size_t l, size_t text, size_t head) const
   const size_t first = static_cast<size_t>(batch_.starts[text]) * model_.head_stride;
   AttentionArgs args;
   args.q = HeadUnit(l, head) + first;
-  args.k = HeadUnit(l, spec.heads + head) + first;
-  args.v = HeadUnit(l, 2 * spec.heads + head) + first;
+  const size_t kv_heads = model_.kv_heads(), kv_head = head / (spec.heads / kv_heads);
+  args.k = HeadUnit(l, spec.heads + kv_head) + first;
+  args.v = HeadUnit(l, spec.heads + kv_heads + kv_head) + first;
   args.head_dim = spec.head_dim;
   args.head_stride = model_.head_stride;
   args.tokens = batch_.length(text);
   args.query_end = args.tokens;
   args.window = spec.layers[l].window;
   args.causal = spec.causal;
+  if (model_.score_bias != nullptr) {
+    const size_t longest = model_.max_tokens();
+    args.relative_bias = model_.score_bias + head * (2 * longest - 1) + longest - 1;
+  }
   return args;
 }
 
@@ -270,7 +278,9 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
       args.query_end = end - first;
       args.out = context_.Row(first) + head * args.head_dim;
       args.out_stride = context_.stride;
-      Attention(args, scratch_ + worker * scratch_floats_);
+      float* scratch = scratch_ + worker * scratch_floats_;
+      ScorePositions(l, &args, scratch + attention_floats_);
+      Attention(args, scratch);
       timer.AddFlops(4 * (end - begin) * args.tokens * args.head_dim);
     }
   }
@@ -343,6 +353,7 @@ void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
       AttentionArgs args = AttentionOf(l, text, head);
       args.query_begin = sinks.query_begin + block * kQueryBlock;
       args.query_end = std::min(args.query_begin + kQueryBlock, end);
+      ScorePositions(l, &args, scratch_ + attention_floats_);
       AttentionWeights(args, scratch_, rows.As<float>(), stride);
       const MatView<const float> weights = {rows.As<float>(), args.query_end - args.query_begin,
                                             tokens, stride};

@@ -31,6 +31,12 @@ struct LayerWeights {
   Linear ffn_down;
   NormWeights attention_norm;
   NormWeights ffn_norm;
+  Linear distances;  // head_dim -> 2 * max_positions - 1, or absent
+
+  LayerWeights Alias() const {
+    return {qkv.Alias(),      attention_output.Alias(), ffn_gate.Alias(), ffn_up.Alias(),
+            ffn_down.Alias(), attention_norm,           ffn_norm,         distances.Alias()};
+  }
 };
 
 // What Encoder::Create made of a spec. Immutable while forward passes run.
@@ -45,12 +51,24 @@ struct Encoder::Impl {
   Linear projection;
   std::vector<LayerWeights> layers;
   NormWeights final_norm;
+  std::vector<const float*> rotary_tables;     // [rotaries][positions, columns]
+  const float* score_bias = nullptr;           // [heads, 2 * max_tokens - 1], or null
+  std::vector<int32_t> distance_index;         // [2 * max_positions - 1]: columns of `distances`
   Workspace arena;                             // everything packed or copied
   std::shared_ptr<const TensorSource> source;  // if tables are used in place
   size_t mapped_bytes = 0;                     // of those tables
   std::unique_ptr<Executor> executor;          // knows no weights, only threads and workspaces
 
+  size_t kv_heads() const { return spec.kv_heads == 0 ? spec.heads : spec.kv_heads; }
+  size_t head_units() const { return spec.heads + 2 * kv_heads(); }  // of Q, K and V
   size_t attention_columns() const { return spec.heads * spec.head_dim; }
+  size_t max_tokens() const;  // of one text
+  // Floats a token that scores of content against positions take, for queries or for keys.
+  size_t position_stride() const {
+    return layers.empty() || !layers.front().distances.present()
+               ? 0
+               : RoundUp(layers.front().distances.out(), kPanelColumns);
+  }
   bool gated() const { return !layers.empty() && layers.front().ffn_gate.present(); }
   uint64_t MultiplyAdds(size_t tokens) const;  // of the products with weights
 };
@@ -107,6 +125,8 @@ class ForwardPass {
   MatView<const float> Input(size_t l, Sublayer sublayer) const;
   float* HeadUnit(size_t l, size_t unit) const;
   AttentionArgs AttentionOf(size_t l, size_t text, size_t head) const;
+  void Rotate(size_t l, Range rows, Range panels);
+  void ScorePositions(size_t l, AttentionArgs* args, float* scratch) const;
 
   const Encoder::Impl& model_;
   RaggedBatch batch_;
@@ -120,10 +140,11 @@ class ForwardPass {
   MatView<float> context_;              // [tokens, heads * head_dim]
   MatView<float> up_;                   // [tokens, intermediate]
   MatView<float> gate_;                 // [tokens, intermediate], only gated
-  float* qkv_[2] = {};                  // [3 * heads, unit_stride]: a unit is [tokens, head_stride]
+  float* qkv_[2] = {};  // [head_units, unit_stride]: a unit is [tokens, head_stride]
   size_t unit_stride_ = 0;
   float* scratch_ = nullptr;  // [workers, scratch_floats]
   size_t scratch_floats_ = 0;
+  size_t attention_floats_ = 0;  // of them, for the kernel; then scores of positions
 };
 
 }  // namespace pozor

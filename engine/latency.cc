@@ -93,7 +93,8 @@ void LatencyPass::BuildRowBlocks(size_t blocks, size_t workers) {
 
 void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
   const EncoderSpec& spec = model_.spec;
-  const size_t head_parts = std::min(parts, spec.heads);
+  const size_t group = spec.heads / model_.kv_heads();  // queries that share keys and values
+  const size_t head_parts = std::min(parts, model_.kv_heads());
   // All parts of a stage wait for all parts of the stage before.
   const auto stage = [&](uint32_t stages, size_t l, size_t size, size_t unit, size_t count,
                          uint32_t before) {
@@ -114,7 +115,7 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
   uint32_t done = Add({kEmbed, 0, all, {}}, 0, {});
   for (size_t l = 0; l < model_.layers.size(); ++l) {
     const LayerWeights& layer = model_.layers[l];
-    done = stage(kHeads, l, spec.heads, 1, head_parts, done);
+    done = stage(kHeads, l, spec.heads, group, head_parts, done);
     done = product(kOutput, l, layer.attention_output, done);
     done = Add({kAttentionNorm, l, all, {}}, 0, {&done, 1});
     done = product(kUp, l, layer.ffn_up, done);
@@ -125,13 +126,17 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
 
 // Q, K and V of a range of heads, then their attention: needs no other head.
 void LatencyPass::RunHeads(const Task& task, size_t worker) {
-  const size_t panels = model_.head_stride / kPanelColumns;
-  for (size_t part = 0; part < 3; ++part) {
-    const size_t first = part * model_.spec.heads;
+  const size_t heads = model_.spec.heads, kv_heads = model_.kv_heads(), group = heads / kv_heads;
+  const Range queries = task.columns, keys = {queries.begin / group, queries.end / group};
+  const auto units = [&](size_t first, Range range) {
+    const size_t panels = model_.head_stride / kPanelColumns;
     pass_.Qkv(task.layer, task.rows,
-              {(first + task.columns.begin) * panels, (first + task.columns.end) * panels});
-  }
-  pass_.Attend(task.layer, task.rows, task.columns, worker);
+              {(first + range.begin) * panels, (first + range.end) * panels});
+  };
+  units(0, queries);
+  units(heads, keys);
+  units(heads + kv_heads, keys);
+  pass_.Attend(task.layer, task.rows, queries, worker);
 }
 
 void LatencyPass::Run(const Task& task, size_t worker) {

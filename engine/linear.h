@@ -54,6 +54,15 @@ class Linear {
   size_t panels() const { return matrix_.panel_count(); }
   const PackedMatrix& matrix() const { return matrix_; }
 
+  // The same weights once more; they belong to this.
+  Linear Alias() const {
+    Linear alias;
+    alias.matrix_ = matrix_;
+    alias.bias_ = bias_;
+    alias.activation_ = activation_;
+    return alias;
+  }
+
   // out = activation(x W^T + b): x [rows, in], out [rows, out]; any strides; not in place.
   void Apply(MatView<const float> x, MatView<float> out) const;
 

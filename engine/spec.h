@@ -12,6 +12,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
+#include "kernels/rotary.h"
 
 namespace pozor {
 
@@ -68,7 +69,36 @@ struct EmbeddingSpec {
   int position_skips_id = -1;
 };
 
+// What is added to the score of query i and key j because they are j - i apart.
+enum class ScoreBias : uint8_t {
+  kNone,
+  kBuckets,  // a learned number for each head and bucket of j - i (Raffel et al. 2020, T5)
+  kSlopes,   // -slope |i - j|, a slope for each head (Press et al. 2022, ALiBi)
+};
+
+struct ScoreBiasSpec {
+  ScoreBias kind = ScoreBias::kNone;
+  TensorRef table;            // [buckets, heads], kBuckets only: half of them for j > i
+  size_t buckets = 32;        // even
+  size_t max_distance = 128;  // from here on all distances share the last bucket
+};
+
+// Rotation of queries and keys (kernels/rotary.h). Pair i of `columns` / 2 turns at position p by
+//   p * theta^(-2 i / columns) * frequency_scale
+struct RotarySpec {
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  size_t columns = 0;  // of each head, from the first on
+  double theta = 10000;
+  double frequency_scale = 1;
+  // Frequencies and angles in double precision; else in single precision, as most models were
+  // trained, which differs visibly at large positions.
+  bool exact = false;
+};
+
+inline constexpr size_t kNone = static_cast<size_t>(-1);
+
 struct LayerSpec {
+  size_t same_as = kNone;  // an earlier layer whose weights this one uses
   LinearRef query, key, value, attention_output;
   NormRef attention_norm;  // post: after the residual sum; pre: before the projections
   LinearRef ffn_up;        // hidden -> intermediate
@@ -76,13 +106,21 @@ struct LayerSpec {
   LinearRef ffn_down;  // intermediate -> hidden
   NormRef ffn_norm;
   size_t window = kNoWindow;
+  size_t rotary = kNone;  // of EncoderSpec::rotaries
+
+  // Scores get q_i . E[i - j] (and k_j . E[i - j] if keys do so as well) before they are scaled:
+  // Shaw et al. 2018, Huang et al. 2020. [2 * max_positions - 1, head_dim], distance 0 in the
+  // middle; or absent.
+  TensorRef distances;
 };
 
 struct EncoderSpec {
   std::string architecture;  // for messages and info: "bert"
   size_t hidden = 0;
   size_t heads = 0;
+  size_t kv_heads = 0;  // of keys and values, each for heads / kv_heads queries; 0: heads
   size_t head_dim = 0;
+  float score_scale = 0;  // of q . k; 0: 1 / sqrt(head_dim)
   size_t intermediate = 0;
   float norm_epsilon = 1e-12f;
   NormKind norm_kind = NormKind::kLayerNorm;
@@ -90,6 +128,9 @@ struct EncoderSpec {
   Activation activation = Activation::kGelu;
   bool causal = false;
   size_t token_limit = 0;  // tokens up to which this is the model; 0: as many as it has positions
+  ScoreBiasSpec score_bias;
+  bool distances_score_keys = false;  // of LayerSpec::distances
+  std::vector<RotarySpec> rotaries;
   EmbeddingSpec embeddings;
   std::vector<LayerSpec> layers;
   NormRef final_norm;  // or absent

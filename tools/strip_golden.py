@@ -39,7 +39,7 @@ def chosen_texts(texts, tensors, pad):
     """Short, middling and longest among those that show attention; and texts with a pad token."""
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]["ids"]))
     shows = lambda i, kind: any(n.startswith(f"text.{i}.{kind}") for n in tensors)
-    rich = [i for i in by_length if shows(i, "attn")]
+    rich = [i for i in by_length if shows(i, "attn")] or [i for i in by_length if shows(i, "")]
     keep = {rich[0], rich[len(rich) // 2], rich[-1]}
     keep |= {i for i in by_length if pad in texts[i]["ids"][1:-1] and shows(i, "")}
     return sorted(keep)

@@ -8,6 +8,8 @@
   X(kCamembert)                \
   X(kDistilBert)               \
   X(kElectra)                  \
+  X(kAlbert)                   \
+  X(kMpnet)                    \
   X(kBigBird)                  \
   X(kTransformer)              \
   X(kMarian)                   \

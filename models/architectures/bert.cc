@@ -15,7 +15,6 @@ void RefuseLookAlikes(Config& config) {
 
 EncoderSpec MakeSpec(Config& config, const WeightReader&) {
   RefuseLookAlikes(config);
-  config.Refuse("position_embedding_type", "this kind of position embedding", {"absolute"});
   return BertSpec(config);
 }
 

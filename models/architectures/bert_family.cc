@@ -1,6 +1,31 @@
 #include "models/architectures/bert_family.h"
 
 namespace pozor {
+namespace {
+
+// Learned distances instead of learned positions: Shaw et al. 2018, Huang et al. 2020.
+void ReadPositionType(Config& config, EncoderSpec* spec) {
+  const std::string type = config.TextOr("position_embedding_type", "absolute",
+                                         "absolute: a learned row for each position; relative_key, "
+                                         "relative_key_query: one for each distance");
+  if (type == "absolute") return;
+  if (type != "relative_key" && type != "relative_key_query") {
+    config.Fail(Unsupported(config.name() + ": position_embedding_type is \"" + type +
+                            "\", this kind of position embedding is not supported; use another "
+                            "model"));
+  }
+  spec->embeddings.position_kind = PositionKind::kNone;
+  spec->embeddings.position = {};
+  spec->token_limit = spec->embeddings.max_positions;
+  spec->distances_score_keys = type == "relative_key_query";
+  for (size_t i = 0; i < spec->layers.size(); ++i) {
+    spec->layers[i].distances.name =
+        "encoder.layer." + std::to_string(i) + ".attention.self.distance_embedding.weight";
+  }
+}
+
+}  // namespace
+
 LayerSpec BertLayer(const std::string& stem) {
   LayerSpec layer;
   layer.query = Dense(stem + "attention.self.query");
@@ -32,6 +57,7 @@ EncoderSpec BertSpec(Config& config) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     spec.layers[i] = BertLayer("encoder.layer." + std::to_string(i) + ".");
   }
+  ReadPositionType(config, &spec);
   return spec;
 }
 

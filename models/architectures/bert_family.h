@@ -12,6 +12,7 @@ namespace pozor {
 inline constexpr std::string_view kBertPassengers[] = {
     "embeddings.position_ids",
     "embeddings.token_type_ids",
+    "embeddings.position_embeddings.weight",  // of models with relative positions
     "pooler.*",
     "cls.*",
     "lm_head.*",

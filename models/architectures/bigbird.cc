@@ -25,7 +25,6 @@ size_t FullAttentionTokens(Config& config) {
 }
 
 EncoderSpec MakeSpec(Config& config, const WeightReader&) {
-  config.Refuse("position_embedding_type", "this kind of position embedding", {"absolute"});
   EncoderSpec spec = BertSpec(config);
   spec.activation = config.ActivationOr("hidden_act", "gelu_new", "");
   spec.token_limit = FullAttentionTokens(config);

@@ -5,7 +5,6 @@ namespace pozor {
 namespace {
 
 EncoderSpec MakeSpec(Config& config, const WeightReader&) {
-  config.Refuse("position_embedding_type", "this kind of position embedding", {"absolute"});
   EncoderSpec spec = BertSpec(config);
   spec.embeddings.size = config.SizeOr("embedding_size", 128, kMostHidden,
                                        "columns of the tables; projected to hidden_size");

@@ -6,7 +6,6 @@ namespace pozor {
 namespace {
 
 EncoderSpec MakeSpec(Config& config, const WeightReader&) {
-  config.Refuse("position_embedding_type", "this kind of position embedding", {"absolute"});
   EncoderSpec spec = BertSpec(config);
   CountPositionsFromPad(config, &spec);
   return spec;

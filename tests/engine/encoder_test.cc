@@ -77,6 +77,48 @@ const Case kCases[] = {
      }},
     {"window in one layer", [](TinyModelBuilder& b) { b.spec.layers[1].window = 3; }},
     {"causal", [](TinyModelBuilder& b) { b.spec.causal = true; }},
+    {"layers that share weights",
+     [](TinyModelBuilder& b) {
+       b.spec.layers[1].same_as = 0;
+       b.spec.layers[2].same_as = 1;
+       b.spec.layers[1].window = 2;
+     }},
+    {"bias by buckets, scores not scaled",
+     [](TinyModelBuilder& b) {
+       b.spec.score_bias.kind = ScoreBias::kBuckets;
+       b.spec.score_bias.buckets = 16;
+       b.spec.score_bias.max_distance = 40;
+       b.spec.score_scale = 0.2f;
+     }},
+    {"bias by slopes, three heads",
+     [](TinyModelBuilder& b) {
+       b.spec.score_bias.kind = ScoreBias::kSlopes;
+       b.spec.embeddings.position_kind = PositionKind::kNone;
+       b.spec.token_limit = 100;
+     }},
+    {"learned distances score queries", [](TinyModelBuilder& b) { b.distances = true; }},
+    {"learned distances score queries and keys, fused QKV, causal",
+     [](TinyModelBuilder& b) {
+       b.distances = true;
+       b.spec.distances_score_keys = true;
+       b.fused_qkv = true;
+       b.spec.causal = true;
+     }},
+    {"keys and values shared by the heads, rotation of halves",
+     [](TinyModelBuilder& b) {
+       b.spec.heads = 6;
+       b.spec.kv_heads = 2;
+       b.spec.rotaries = {{.columns = 12, .exact = true}};
+       for (LayerSpec& layer : b.spec.layers) layer.rotary = 0;
+     }},
+    {"two rotations, one of them partial and of neighbours",
+     [](TinyModelBuilder& b) {
+       b.spec.rotaries = {
+           {.columns = 12, .theta = 500},
+           {.pairs = RotaryPairs::kInterleaved, .columns = 8, .frequency_scale = 0.5}};
+       b.spec.layers[0].rotary = 0;
+       b.spec.layers[2].rotary = 1;
+     }},
 };
 
 const std::vector<size_t> kLengths = {5, 1, 0, 17, 70, 2};
@@ -134,7 +176,8 @@ TEST_CASE("forward pass, hidden states and attention rows equal the twin's") {
       Workspace workspace, silent_workspace;
       const MatView<const float> hidden = encoder->Forward(batch.View(), workspace, sinks);
       CHECK(hidden_calls == builder.spec.layers.size() + 1);
-      CHECK(attention_rows == builder.spec.layers.size() * 2 * batch.ids.size());
+      CHECK(attention_rows ==
+            builder.spec.layers.size() * (builder.spec.heads - 1) * batch.ids.size());
 
       // Listening changes nothing.
       const MatView<const float> silent = encoder->Forward(batch.View(), silent_workspace);
@@ -197,6 +240,24 @@ const Refusal kRefusals[] = {
      StatusCode::kUnsupported, "position table"},
     {"embedding size without projection", [](EncoderSpec& s) { s.embeddings.size = 39; },
      StatusCode::kUnsupported, "projection"},
+    {"heads that cannot share keys", [](EncoderSpec& s) { s.kv_heads = 2; },
+     StatusCode::kUnsupported, "cannot share 2"},
+    {"odd rotation", [](EncoderSpec& s) { s.rotaries = {{.columns = 11}}; },
+     StatusCode::kUnsupported, "rotation of 11"},
+    {"rotation of more than a head", [](EncoderSpec& s) { s.rotaries = {{.columns = 14}}; },
+     StatusCode::kUnsupported, "rotation of 14"},
+    {"rotation that is not there", [](EncoderSpec& s) { s.layers[2].rotary = 0; },
+     StatusCode::kUnsupported, "layer 2"},
+    {"a layer that repeats a later one", [](EncoderSpec& s) { s.layers[1].same_as = 2; },
+     StatusCode::kUnsupported, "layer 1"},
+    {"odd number of buckets", [](EncoderSpec& s) { s.score_bias.buckets = 31; },
+     StatusCode::kUnsupported, "31 buckets"},
+    {"tables for texts without end",
+     [](EncoderSpec& s) {
+       s.score_bias.kind = ScoreBias::kSlopes;
+       s.embeddings.position_kind = PositionKind::kNone;
+     },
+     StatusCode::kUnsupported, "too long for a table"},
     {"rows outside a fused tensor",
      [](EncoderSpec& s) {
        s.layers[0].query.weight.fused_rows = 36;

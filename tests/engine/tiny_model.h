@@ -67,6 +67,7 @@ class TinyModelBuilder {
   bool biases = true;
   bool gated = false;
   bool type_table = true;
+  bool distances = false;  // learned keys of distances in every layer
   uint64_t seed = 1;
 
   TinyModelBuilder() {
@@ -96,6 +97,9 @@ class TinyModelBuilder {
     embeddings.norm = Norm("embedding_norm", embeddings.size);
     if (embeddings.size != spec.hidden) {
       embeddings.projection = Product("projection", embeddings.size, spec.hidden);
+    }
+    if (spec.score_bias.kind == ScoreBias::kBuckets) {
+      spec.score_bias.table = Tensor("bias", {spec.score_bias.buckets, spec.heads}, 1.0f);
     }
     for (size_t l = 0; l < spec.layers.size(); ++l) Layer("layer" + std::to_string(l), l);
     if (spec.norm_place == NormPlace::kPre) spec.final_norm = Norm("final_norm", spec.hidden);
@@ -129,6 +133,13 @@ class TinyModelBuilder {
   void Layer(const std::string& name, size_t l) {
     LayerSpec& layer = spec.layers[l];
     const size_t inner = spec.heads * spec.head_dim;
+    const size_t kv_inner = spec.kv_heads == 0 ? inner : spec.kv_heads * spec.head_dim;
+    if (layer.same_as != kNone) {
+      const LayerSpec other = spec.layers[layer.same_as];
+      const size_t same_as = std::exchange(layer, other).same_as;
+      layer.same_as = same_as;
+      return;
+    }
     if (fused_qkv) {
       const LinearRef all = Product(name + ".qkv", spec.hidden, 3 * inner);
       LinearRef* parts[] = {&layer.query, &layer.key, &layer.value};
@@ -142,8 +153,12 @@ class TinyModelBuilder {
       }
     } else {
       layer.query = Product(name + ".query", spec.hidden, inner);
-      layer.key = Product(name + ".key", spec.hidden, inner);
-      layer.value = Product(name + ".value", spec.hidden, inner);
+      layer.key = Product(name + ".key", spec.hidden, kv_inner);
+      layer.value = Product(name + ".value", spec.hidden, kv_inner);
+    }
+    if (distances) {
+      layer.distances =
+          Tensor(name + ".distances", {2 * spec.embeddings.max_positions - 1, spec.head_dim}, 0.5f);
     }
     layer.attention_output = Product(name + ".output", inner, spec.hidden);
     layer.attention_norm = Norm(name + ".attention_norm", spec.hidden);

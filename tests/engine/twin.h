@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/distances.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/support/reference.h"
 
@@ -134,25 +135,86 @@ class Twin {
     return distance <= layer.window && !(spec_.causal && j > i);
   }
 
+  // Pairs of the first columns of every head turn by position times frequency.
+  void Rotate(const LayerSpec& layer, Rows* x) const {
+    if (layer.rotary == kNone) return;
+    const RotarySpec& rotary = spec_.rotaries[layer.rotary];
+    const size_t half = rotary.columns / 2;
+    for (size_t t = 0; t < x->size(); ++t) {
+      for (size_t head = 0; head < (*x)[t].size() / spec_.head_dim; ++head) {
+        double* row = &(*x)[t][head * spec_.head_dim];
+        for (size_t i = 0; i < half; ++i) {
+          const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(2 * half);
+          const double angle =
+              static_cast<double>(t) * std::pow(rotary.theta, exponent) * rotary.frequency_scale;
+          const bool halves = rotary.pairs == RotaryPairs::kHalves;
+          double &a = row[halves ? i : 2 * i], &b = row[halves ? half + i : 2 * i + 1];
+          const double turned = a * std::cos(angle) - b * std::sin(angle);
+          b = b * std::cos(angle) + a * std::sin(angle);
+          a = turned;
+        }
+      }
+    }
+  }
+
+  // What is added to the score of query i and key j of a head, beyond q . k.
+  double Bias(size_t head, ptrdiff_t distance) const {
+    const ScoreBiasSpec& bias = spec_.score_bias;
+    switch (bias.kind) {
+      case ScoreBias::kNone:
+        return 0;
+      case ScoreBias::kBuckets:
+        return source_.Values(bias.table.name)[DistanceBucket(distance, bias) * spec_.heads + head];
+      case ScoreBias::kSlopes:
+        return -HeadSlope(head, spec_.heads) * static_cast<double>(std::abs(distance));
+    }
+    return 0;
+  }
+
+  double Distances(const LayerSpec& layer, const double* q, const double* k,
+                   ptrdiff_t apart) const {
+    if (!layer.distances.present()) return 0;
+    const std::vector<float>& table = source_.Values(layer.distances.name);
+    const auto middle = static_cast<ptrdiff_t>(spec_.embeddings.max_positions) - 1;
+    double score = 0;
+    for (size_t c = 0; c < spec_.head_dim; ++c) {
+      const double e = table[static_cast<size_t>(apart + middle) * spec_.head_dim + c];
+      score += q[c] * e + (spec_.distances_score_keys ? k[c] * e : 0);
+    }
+    return score;
+  }
+
+  double Score(const LayerSpec& layer, const double* q, const double* k, size_t head, size_t i,
+               size_t j) const {
+    const auto apart = static_cast<ptrdiff_t>(i) - static_cast<ptrdiff_t>(j);
+    double score = Distances(layer, q, k, apart);
+    for (size_t c = 0; c < spec_.head_dim; ++c) score += q[c] * k[c];
+    const double scale = spec_.score_scale != 0
+                             ? static_cast<double>(spec_.score_scale)
+                             : 1 / std::sqrt(static_cast<double>(spec_.head_dim));
+    return score * scale + Bias(head, -apart);
+  }
+
   Rows Attend(const LayerSpec& layer, const Rows& x, std::vector<Rows>* attention) const {
-    const size_t inner = spec_.heads * spec_.head_dim, d = spec_.head_dim;
-    const Rows q = Product(layer.query, x, inner), k = Product(layer.key, x, inner),
-               v = Product(layer.value, x, inner);
-    Rows context(x.size(), std::vector<double>(inner));
+    const size_t d = spec_.head_dim, kv_heads = spec_.kv_heads == 0 ? spec_.heads : spec_.kv_heads;
+    Rows q = Product(layer.query, x, spec_.heads * d), k = Product(layer.key, x, kv_heads * d);
+    const Rows v = Product(layer.value, x, kv_heads * d);
+    Rotate(layer, &q);
+    Rotate(layer, &k);
+    Rows context(x.size(), std::vector<double>(spec_.heads * d));
     for (size_t head = 0; head < spec_.heads; ++head) {
+      const size_t kv = head / (spec_.heads / kv_heads);
       Rows weights(x.size(), std::vector<double>(x.size()));
       for (size_t i = 0; i < x.size(); ++i) {
         double sum = 0;
         for (size_t j = 0; j < x.size(); ++j) {
           if (!Sees(layer, i, j)) continue;
-          double score = 0;
-          for (size_t c = head * d; c < (head + 1) * d; ++c) score += q[i][c] * k[j][c];
-          sum += weights[i][j] = std::exp(score / std::sqrt(static_cast<double>(d)));
+          sum += weights[i][j] = std::exp(Score(layer, &q[i][head * d], &k[j][kv * d], head, i, j));
         }
         for (size_t j = 0; j < x.size(); ++j) {
           weights[i][j] /= sum;
-          for (size_t c = head * d; c < (head + 1) * d; ++c) {
-            context[i][c] += weights[i][j] * v[j][c];
+          for (size_t c = 0; c < d; ++c) {
+            context[i][head * d + c] += weights[i][j] * v[j][kv * d + c];
           }
         }
       }

@@ -93,8 +93,8 @@ TEST_CASE("values that change the mathematics are refused") {
     const char* message;
   };
   const Case cases[] = {
-      {R"("position_embedding_type":"relative_key")",
-       "position_embedding_type is \"relative_key\""},
+      {R"("position_embedding_type":"relative_value")",
+       "position_embedding_type is \"relative_value\""},
       {R"("position_embedding_type":"alibi")", "position_embedding_type is \"alibi\""},
       {R"("add_cross_attention":true)", "add_cross_attention"},
       {R"("is_encoder_decoder":true)", "is_encoder_decoder"},

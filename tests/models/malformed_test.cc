@@ -50,7 +50,7 @@ constexpr BrokenFolder kBroken[] = {
     {"config-eps-negative", "layer_norm_eps", "positive"},
     {"config-unknown-activation", "hidden_act gelu_of_the_future", "gelu_new"},
     {"config-unknown-model-type", "model_type bertosaurus", "bert"},
-    {"config-relative-positions", "position_embedding_type", ""},
+    {"config-relative-positions", "distance_embedding.weight", "missing"},
     {"config-cross-attention", "add_cross_attention", ""},
     {"config-quantization-config", "quantization_config gptq", ""},
     {"config-not-json", "config.json", "not valid JSON"},
