@@ -1,5 +1,6 @@
 // Attention of one head over lengths 8 to 8192: GFLOP/s of the two products (exponentials are not
-// counted) and their share of the FMA peak measured just before. POZOR_CPU caps the tier.
+// counted) and their share of the FMA peak measured just before. AttentionS8 is the same with
+// int8 products. POZOR_CPU caps the tier.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "engine/memory.h"
 #include "engine/roofline.h"
 #include "kernels/attention.h"
+#include "kernels/attention_s8.h"
 #include "kernels/cpu.h"
 #include "kernels/peak.h"
 #include "kernels/types.h"
@@ -39,7 +41,9 @@ struct Buffers {
   Buffers(size_t text_tokens, size_t head_dim)
       : tokens(text_tokens),
         dim(head_dim),
-        memory((4 * tokens * dim + pozor::AttentionScratchFloats(tokens, dim)) * sizeof(float)),
+        memory((4 * tokens * dim + std::max(pozor::AttentionScratchFloats(tokens, dim),
+                                            pozor::AttentionS8ScratchFloats(tokens, dim))) *
+               sizeof(float)),
         q(memory.As<float>()),
         k(q + tokens * dim),
         v(k + tokens * dim),
@@ -75,12 +79,15 @@ void Report(benchmark::State& state, size_t tokens, double flop, double peak) {
   state.counters["tokens/s"] = Counter(static_cast<double>(tokens), rate);
 }
 
-void BenchAttention(benchmark::State& state, size_t tokens, size_t dim) {
+using AttentionFunction = void (*)(const pozor::AttentionArgs&, float*);
+
+void BenchAttention(benchmark::State& state, AttentionFunction attention, size_t tokens,
+                    size_t dim) {
   const Buffers buffers(tokens, dim);
   const pozor::AttentionArgs args = buffers.Args();
   const double peak = PeakNow();
   for (auto _ : state) {
-    pozor::Attention(args, buffers.scratch);
+    attention(args, buffers.scratch);
     benchmark::ClobberMemory();
   }
   const auto n = static_cast<double>(tokens);
@@ -115,7 +122,10 @@ int main(int argc, char** argv) {
     for (const size_t tokens : {8, 16, 20, 32, 40, 64, 128, 256, 300, 512, 1024, 2048, 8192}) {
       benchmark::RegisterBenchmark(
           ("Attention" + suffix + std::to_string(tokens)).c_str(),
-          [=](benchmark::State& state) { BenchAttention(state, tokens, dim); });
+          [=](benchmark::State& state) { BenchAttention(state, pozor::Attention, tokens, dim); });
+      benchmark::RegisterBenchmark(
+          ("AttentionS8" + suffix + std::to_string(tokens)).c_str(),
+          [=](benchmark::State& state) { BenchAttention(state, pozor::AttentionS8, tokens, dim); });
     }
     for (const size_t tokens : {128, 512, 2048, 8192}) {
       benchmark::RegisterBenchmark(

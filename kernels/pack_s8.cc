@@ -35,19 +35,19 @@ void LargestOfColumns(const WeightView& weight, const float* const* start, size_
                       PanelBlock* block, int32_t* largest) {
   const DF df;
   const DI32 di;
-  hn::Vec<DI32> max[kPanelVectors];
-  for (size_t v = 0; v < kPanelVectors; ++v) max[v] = hn::Zero(di);
+  for (size_t j = 0; j < kPanelColumns; ++j) largest[j] = 0;
   for (size_t k = begin; k < end; k += kBlock) {
     const size_t count = HWY_MIN(end - k, kBlock);
     block->Load(weight, start, k, count);
-    for (size_t i = 0; i < count; ++i) {
-      for (size_t v = 0; v < kPanelVectors; ++v) {
-        const VF w = hn::Load(df, block->values + i * kPanelColumns + v * kLanes);
-        max[v] = hn::Max(max[v], hn::BitCast(di, hn::Abs(w)));
+    for (size_t j = 0; j < kPanelColumns; j += kLanes) {
+      auto max = hn::Load(di, largest + j);
+      for (size_t i = 0; i < count; ++i) {
+        const VF w = hn::Load(df, block->values + i * kPanelColumns + j);
+        max = hn::Max(max, hn::BitCast(di, hn::Abs(w)));
       }
+      hn::Store(max, di, largest + j);
     }
   }
-  for (size_t v = 0; v < kPanelVectors; ++v) hn::Store(max[v], di, largest + v * kLanes);
 }
 
 // The 16 columns' scales, and divisors that are never zero.

@@ -77,16 +77,16 @@ HWY_INLINE RowGrid GridOfRange(RowRange range) {
 // rne(x * inverse) + zero in [0, 255] as integers: the product and 1.5 * 2^23 are added with one
 // rounding, and the integer is the low bits of the sum.
 struct Rounder {
-  VF inverse, round;
-  hn::Vec<DI32> offset;
+  float inverse;
+  int32_t offset;
 
   HWY_INLINE explicit Rounder(const RowGrid& grid)
-      : inverse(hn::Set(DF(), grid.inverse)),
-        round(hn::Set(DF(), 12582912.0f)),
-        offset(hn::Set(DI32(), grid.scale.zero - 0x4B400000)) {}
+      : inverse(grid.inverse), offset(grid.scale.zero - 0x4B400000) {}
 
   HWY_INLINE hn::Vec<DI32> operator()(VF x) const {
-    return hn::Add(hn::BitCast(DI32(), hn::MulAdd(x, inverse, round)), offset);
+    const DF df;
+    const VF rounded = hn::MulAdd(x, hn::Set(df, inverse), hn::Set(df, 12582912.0f));
+    return hn::Add(hn::BitCast(DI32(), rounded), hn::Set(DI32(), offset));
   }
 };
 
@@ -98,10 +98,10 @@ HWY_INLINE hn::Vec<DU8> PackBytes(hn::Vec<DI32> v0, hn::Vec<DI32> v1, hn::Vec<DI
                                   hn::Vec<DI32> v3) {
   const hn::Repartition<int16_t, DF> d16;
   const DU8 d8;
-  const DI32 di;
   const auto bytes = hn::ReorderDemote2To(d8, hn::ReorderDemote2To(d16, v0, v1),
                                           hn::ReorderDemote2To(d16, v2, v3));
 #if HWY_ARCH_X86
+  const DI32 di;
   // Within each 128-bit block stand four bytes of each argument.
   if constexpr (kLanes == 16) {
     alignas(64) static constexpr int32_t kOrder[16] = {0, 4, 8,  12, 1, 5, 9,  13,

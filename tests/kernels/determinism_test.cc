@@ -15,13 +15,17 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
+#include "kernels/attention_s8.h"
+#include "kernels/gemm.h"
 #include "kernels/norm.h"
+#include "kernels/norm_quantize.h"
 #include "kernels/pool.h"
 #include "kernels/softmax.h"
 #include "kernels/types.h"
 #include "tests/support/buffer.h"
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
+#include "tests/support/quantized.h"
 #include "tests/support/random.h"
 #include "tests/support/reference.h"
 
@@ -153,6 +157,76 @@ std::vector<float> AttentionResult(size_t tokens, size_t dim, size_t window) {
   return Floats(out);
 }
 
+std::vector<float> AttentionS8Result(size_t tokens, size_t dim, size_t window) {
+  const size_t stride = RoundUp(dim, kPanelColumns);
+  Buffer q(tokens * stride), k(tokens * stride), v(tokens * stride), out(tokens * dim);
+  Buffer scratch(AttentionS8ScratchFloats(tokens, dim));
+  Random random(7);
+  for (size_t i = 0; i < tokens * stride; ++i) {
+    if (i % stride >= dim) continue;
+    q[i] = random.Normal(), k[i] = random.Normal(), v[i] = random.Normal();
+  }
+  AttentionArgs args;
+  args.q = q.data();
+  args.k = k.data();
+  args.v = v.data();
+  args.head_dim = dim;
+  args.head_stride = stride;
+  args.tokens = args.query_end = tokens;
+  args.window = window;
+  args.out = out.data();
+  args.out_stride = dim;
+  AttentionS8(args, scratch.data());
+  return Floats(out);
+}
+
+// A norm, then an int8 product with GELU.
+std::vector<float> S8Result(size_t rows, size_t cols, size_t out_columns, size_t split) {
+  std::vector<float> x = NormalFloats(rows * cols, 2), h(x.size());
+  const std::vector<float> gamma = RandomFloats(cols, 4), beta = RandomFloats(cols, 5);
+  const std::vector<float> w = NormalFloats(cols * out_columns, 6);
+  const Buffer bias(RandomFloats(RoundUp(out_columns, kPanelColumns), 7), 0);
+  QuantizedBuffer quantized(rows, cols, split == 0 ? 1 : 2);
+  const WeightView view = {
+      .data = w.data(), .k = cols, .n = out_columns, .k_stride = 1, .n_stride = cols};
+  const PackedS8Buffer packed(view, split);
+  NormQuantizeArgs norm;
+  norm.norm = {.x = x.data(),
+               .x_stride = cols,
+               .gamma = gamma.data(),
+               .beta = beta.data(),
+               .epsilon = 1e-12f,
+               .rows = rows,
+               .cols = cols,
+               .out = h.data(),
+               .out_stride = cols};
+  norm.smooth_gamma = beta.data();
+  norm.smooth_beta = gamma.data();
+  norm.out = quantized.view();
+  if (split == 0) {
+    LayerNormQuantize(norm);
+  } else {
+    QuantizeRows({.x = x.data(),
+                  .x_stride = cols,
+                  .rows = rows,
+                  .cols = cols,
+                  .split = split,
+                  .out = quantized.view()});
+  }
+  std::vector<float> out(rows * out_columns);
+  GemmArgs args;
+  args.quantized = quantized.view();
+  args.m = rows;
+  args.b = &packed.matrix();
+  args.panel_end = args.b->panel_count();
+  args.epilogue.bias = bias.data();
+  args.epilogue.activation = Activation::kGelu;
+  args.epilogue.c = out.data();
+  args.epilogue.c_stride = out_columns;
+  Gemm(args);
+  return out;
+}
+
 std::vector<float> PoolResult(Pooling pooling) {
   constexpr size_t kCols = 385, kTokens = 37;
   const std::vector<float> x = NormalFloats(kTokens * kCols, 8);
@@ -189,6 +263,16 @@ std::vector<Result> Results() {
        [] { return AttentionResult(300, 64, kNoWindow); }},
       {"attention 700 x 24, window 50", 0x6B7C61EAF5D289B7ull,
        [] { return AttentionResult(700, 24, 50); }},
+      {"int8 attention 20 x 32", 0x1E7DC58B94F02255ull,
+       [] { return AttentionS8Result(20, 32, kNoWindow); }},
+      {"int8 attention 300 x 64", 0x84F60F10D51E96BCull,
+       [] { return AttentionS8Result(300, 64, kNoWindow); }},
+      {"int8 attention 1100 x 24, window 50", 0x7DF7D617951A7A45ull,
+       [] { return AttentionS8Result(1100, 24, 50); }},
+      {"int8 norm and product 9 x 100 x 50", 0xFD09733FDE2746D7ull,
+       [] { return S8Result(9, 100, 50, 0); }},
+      {"int8 product 14 x 320 x 70 in two groups", 0xAC3ABFEFD4840794ull,
+       [] { return S8Result(14, 320, 70, 64); }},
       {"mean pooling", 0xF4E87E1BFEF51797ull, [] { return PoolResult(Pooling::kMean); }},
       {"weighted mean pooling", 0x6649AAFF616053C3ull,
        [] { return PoolResult(Pooling::kWeightedMean); }},
