@@ -102,7 +102,7 @@ struct WideningMicro {
 // sum += a's four inputs of lane kLane times each column's.
 template <int kLane>
 HWY_INLINE void AddDot(int32x4_t& sum, int8x16_t b, int8x16_t a) {
-  asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.4b[%3]"
+  asm(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[%3]"
       : "+w"(sum)
       : "w"(b), "w"(a), "i"(kLane));
 }
@@ -170,7 +170,7 @@ struct DotMicro {
 
 // sum[2, 2] += a [2, 8] times b [2, 8] transposed.
 HWY_INLINE void AddProduct2x2(int32x4_t& sum, int8x16_t a, int8x16_t b) {
-  asm(".arch_extension i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
+  asm(".arch armv8.2-a+i8mm\n\tsmmla %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
 }
 
 // kPairs pairs of rows by eight columns; a: [kPairs, inputs / 8, 2, 8].

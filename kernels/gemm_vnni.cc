@@ -251,28 +251,25 @@ struct TileTable {
 };
 
 // Columns of panels that share an output: no activation, all scaled or none, no partial panel.
-bool GoesStraightToC(const GemmEpilogue& e, const FinishedTile& tile) {
-  const size_t begin = tile.panel * kPanelColumns, end = begin + tile.panels * kPanelColumns;
-  const bool whole_panels = e.split_columns != 0 || end <= tile.n;
+bool GoesStraightToC(const GemmEpilogue& e, size_t panel, size_t width, size_t n) {
+  const size_t begin = panel * kPanelColumns, end = begin + width * kPanelColumns;
+  const bool whole_panels = e.split_columns != 0 || end <= n;
   const bool one_scale = end <= e.scaled_columns || begin >= e.scaled_columns;
   return e.activation == Activation::kNone && whole_panels && one_scale;
 }
 
-TileOutput OutputOf(const GemmEpilogue& e, const FinishedTile& tile, float* values) {
-  TileOutput out = {};
-  if (!GoesStraightToC(e, tile)) {
-    out.tile = values;
-    return out;
-  }
+// Where a tile goes. Written field by field, never copied: a wide load of what narrow stores have
+// just left would wait for all stores before them, those of the last tile included.
+void PointAtC(const GemmEpilogue& e, const FinishedTile& tile, TileOutput* out) {
   const size_t column = tile.panel * kPanelColumns;
-  if (column < e.scaled_columns) out.scale = &e.scale;
-  if (e.residual != nullptr) out.residual = e.residual + tile.row * e.residual_stride + column;
-  out.residual_stride = e.residual_stride;
+  out->scale = column < e.scaled_columns ? &e.scale : nullptr;
+  out->residual =
+      e.residual == nullptr ? nullptr : e.residual + tile.row * e.residual_stride + column;
+  out->residual_stride = e.residual_stride;
   for (size_t p = 0; p < tile.panels; ++p) {
-    out.panels[p] = OutputPanel(e, tile.row, column + p * kPanelColumns);
+    out->panels[p] = OutputPanel(e, tile.row, column + p * kPanelColumns);
   }
-  out.c_stride = e.c_stride;
-  return out;
+  out->c_stride = e.c_stride;
 }
 
 // One of the K groups of a product.
@@ -323,38 +320,38 @@ void MultiplyVnni(const GemmArgs& args) {
     for (size_t g = 0; g < group_count; ++g) {
       SumPairs(groups[g].column_sums + column, width * kPanelColumns, corrections[g]);
     }
+    TileInputs in;
+    TileOutput out;
+    in.a_stride = args.quantized.stride;
+    in.panel_stride = panel_stride;
+    out.row_step = group_count;
+    out.bias = args.epilogue.bias == nullptr ? kNoBias : args.epilogue.bias + column;
+    const bool straight = GoesStraightToC(epilogue, panel, width, b.n);
     size_t row = 0;
     for (size_t block = 0; block < blocks.pieces; ++block) {
       const size_t rows = blocks.Size(block);
       const RowScale* scales = args.quantized.scales + row * group_count;
       const FinishedTile tile = {values, row, rows, panel, width, b.n};
-      const TileOutput to_c = OutputOf(epilogue, tile, values);
+      if (straight) PointAtC(epilogue, tile, &out);
       for (size_t g = 0; g < group_count; ++g) {
         for (size_t r = 0; r < rows; ++r) zeros[g][r] = ZeroPair(scales[r * group_count + g].zero);
         const bool last = g + 1 == group_count;
-        TileInputs in = {};
+        const bool prefetches = last && block * bursts * lines < next_lines;
         in.a = args.quantized.values + row * args.quantized.stride + groups[g].begin;
-        in.a_stride = args.quantized.stride;
         in.b = panels + panel * panel_stride + groups[g].begin * kPanelColumns;
-        in.panel_stride = panel_stride;
         in.steps = groups[g].steps;
         in.zeros = zeros[g];
         in.corrections = corrections[g];
-        if (last && block * bursts * lines < next_lines) {
-          in.prefetch = next + block * bursts * lines * 64;
-          in.prefetch_lines = lines;
-        }
-        TileOutput out = to_c;
+        in.prefetch = next + block * bursts * lines * 64;
+        in.prefetch_lines = prefetches ? lines : 0;
         out.column_scales = groups[g].column_scales + column;
         out.rows = scales + g;
-        out.row_step = group_count;
-        out.bias = args.epilogue.bias == nullptr ? kNoBias : args.epilogue.bias + column;
         out.first_group = !last;
-        if (!last) out.tile = start;
-        if (g != 0) out.start = start;
+        out.start = g == 0 ? nullptr : start;
+        out.tile = !last ? start : straight ? nullptr : values;
         kTiles.tile[rows - 1][width - 1](in, out);
       }
-      if (to_c.tile != nullptr) store(epilogue, tile);
+      if (!straight) store(epilogue, tile);
       row += rows;
     }
     panel += width;
