@@ -72,10 +72,11 @@ Status CheckStarts(const RaggedBatch& batch) {
     ascending = ascending && batch.starts[i] <= batch.starts[i + 1];
   }
   const bool types = batch.types.empty() || batch.types.size() == batch.ids.size();
-  if (ends && ascending && types) return {};
+  const bool globals = batch.globals.empty() || batch.globals.size() == batch.ids.size();
+  if (ends && ascending && types && globals) return {};
   return InvalidArgument(
-      "batch: starts must ascend from 0 to the number of ids, types be as many as ids; correct "
-      "the call");
+      "batch: starts must ascend from 0 to the number of ids, types and globals be as many as "
+      "ids; correct the call");
 }
 
 Status OutOfRange(const char* what, size_t text, int64_t value, size_t limit) {
@@ -88,6 +89,10 @@ Status OutOfRange(const char* what, size_t text, int64_t value, size_t limit) {
 
 Status Encoder::CheckBatch(const RaggedBatch& batch) const {
   POZOR_RETURN_IF_ERROR(CheckStarts(batch));
+  if (!batch.globals.empty() && !impl_->layers.front().global_qkv.present()) {
+    return InvalidArgument("batch: " + impl_->spec.architecture +
+                           " has no global attention; leave the globals out");
+  }
   const size_t vocab = impl_->spec.embeddings.vocab_size;
   const size_t types = impl_->type == nullptr ? 0 : impl_->spec.embeddings.type_count;
   for (size_t text = 0; text < batch.texts(); ++text) {

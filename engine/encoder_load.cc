@@ -58,6 +58,21 @@ Status CheckDistances(const EncoderSpec& spec) {
   return {};
 }
 
+// Norms beyond the two of every layer are root mean square ones.
+Status CheckNorms(const EncoderSpec& spec) {
+  const bool rms = spec.norm_kind == NormKind::kRmsNorm;
+  const bool pre = spec.norm_place == NormPlace::kPre;
+  for (const LayerSpec& layer : spec.layers) {
+    const bool query = layer.query_norm.gamma.present(), key = layer.key_norm.gamma.present();
+    const bool outputs =
+        layer.attention_output_norm.gamma.present() || layer.ffn_output_norm.gamma.present();
+    if (query == key && (rms || !query) && ((rms && pre) || !outputs)) continue;
+    return Unsupported(spec.architecture + ": norms of " + (outputs ? "outputs" : "heads") +
+                       " of this kind cannot be; check the model's config");
+  }
+  return {};
+}
+
 Status CheckSizes(const EncoderSpec& spec) {
   const EmbeddingSpec& embeddings = spec.embeddings;
   struct Named {
@@ -83,6 +98,7 @@ Status CheckSizes(const EncoderSpec& spec) {
                        "model's config");
   }
   POZOR_RETURN_IF_ERROR(CheckDistances(spec));
+  POZOR_RETURN_IF_ERROR(CheckNorms(spec));
   if (embeddings.position_kind == PositionKind::kNone) return {};
   const size_t limit =
       embeddings.position_kind == PositionKind::kLearned ? kLargestSize : kLongestComputedTable;
@@ -121,12 +137,14 @@ class Loader {
   Status Positions();
   Status Layer(size_t l);
   Status ScoreBiases();
-  void Rotations();
+  Status Rotations();
+  Status StoredRotation(const RotarySpec& rotary, float* table);
   Status Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
                  Linear* linear);
-  Status Norm(const NormRef& ref, size_t cols, NormWeights* norm);
+  Status Norm(const NormRef& ref, size_t cols, NormWeights* norm, float scale = 1);
+  Status LayerNorms(const LayerSpec& ref, LayerWeights* layer);
   Status Table(const TensorRef& ref, size_t rows, size_t cols, const float** table);
-  Status Vector(const TensorRef& ref, size_t cols, const float** vector);
+  Status Vector(const TensorRef& ref, size_t cols, float offset, float scale, const float** vector);
   float* Take(size_t floats);
 
   WeightReader& weights_;
@@ -138,7 +156,7 @@ class Loader {
 Status Loader::Walk() {
   POZOR_RETURN_IF_ERROR(Embeddings());
   POZOR_RETURN_IF_ERROR(ScoreBiases());
-  Rotations();
+  POZOR_RETURN_IF_ERROR(Rotations());
   for (size_t l = 0; l < model_.layers.size(); ++l) POZOR_RETURN_IF_ERROR(Layer(l));
   return Norm(model_.spec.final_norm, model_.spec.hidden, &model_.final_norm);
 }
@@ -203,13 +221,35 @@ Status Loader::ScoreBiases() {
   return {};
 }
 
-void Loader::Rotations() {
+Status Loader::Rotations() {
   for (const RotarySpec& rotary : model_.spec.rotaries) {
     float* table = Take(model_.max_tokens() * rotary.columns);
-    if (!packing_) continue;
-    FillRotaryTable(rotary, model_.max_tokens(), table);
-    model_.rotary_tables.push_back(table);
+    if (rotary.table.present()) {
+      POZOR_RETURN_IF_ERROR(StoredRotation(rotary, table));
+    } else if (packing_) {
+      FillRotaryTable(rotary, model_.max_tokens(), table);
+    }
+    if (packing_) model_.rotary_tables.push_back(table);
   }
+  return {};
+}
+
+Status Loader::StoredRotation(const RotarySpec& rotary, float* table) {
+  const std::array<size_t, 2> shape = {model_.spec.embeddings.max_positions, rotary.columns};
+  POZOR_TRY(const TensorInfo* tensor, weights_.Take(rotary.table.name, shape));
+  if (!packing_) return {};
+  const size_t half = rotary.columns / 2;
+  const bool halves = rotary.pairs == RotaryPairs::kHalves;
+  std::vector<float> row(rotary.columns);
+  for (size_t p = 0; p < model_.max_tokens(); ++p, table += rotary.columns) {
+    POZOR_RETURN_IF_ERROR(
+        weights_.source().Read(*tensor, p * rotary.columns, rotary.columns, row.data()));
+    for (size_t i = 0; i < half; ++i) {
+      table[halves ? i : 2 * i] = row[half + i];
+      table[halves ? half + i : 2 * i + 1] = row[i];
+    }
+  }
+  return {};
 }
 
 Status Loader::Layer(size_t l) {
@@ -231,9 +271,15 @@ Status Loader::Layer(size_t l) {
                                           heads(ref.key, model_.kv_heads()),
                                           heads(ref.value, model_.kv_heads())};
   POZOR_RETURN_IF_ERROR(Product(qkv, spec.hidden, Activation::kNone, &layer.qkv));
+  if (ref.global_query.weight.present()) {
+    const std::array<LinearBlock, 3> global = {heads(ref.global_query, spec.heads),
+                                               heads(ref.global_key, model_.kv_heads()),
+                                               heads(ref.global_value, model_.kv_heads())};
+    POZOR_RETURN_IF_ERROR(Product(global, spec.hidden, Activation::kNone, &layer.global_qkv));
+  }
   const LinearBlock output{.ref = &ref.attention_output, .out = spec.hidden};
   POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer.attention_output));
-  POZOR_RETURN_IF_ERROR(Norm(ref.attention_norm, spec.hidden, &layer.attention_norm));
+  POZOR_RETURN_IF_ERROR(LayerNorms(ref, &layer));
   if (ref.distances.present()) {
     const LinearRef table = {.weight = ref.distances, .bias = {}};
     const LinearBlock block{.ref = &table, .out = 2 * spec.embeddings.max_positions - 1};
@@ -249,8 +295,17 @@ Status Loader::Layer(size_t l) {
     POZOR_RETURN_IF_ERROR(Product({&gate, 1}, spec.hidden, Activation::kNone, &layer.ffn_gate));
   }
   const LinearBlock down{.ref = &ref.ffn_down, .out = spec.hidden};
-  POZOR_RETURN_IF_ERROR(Product({&down, 1}, spec.intermediate, Activation::kNone, &layer.ffn_down));
-  return Norm(ref.ffn_norm, spec.hidden, &layer.ffn_norm);
+  return Product({&down, 1}, spec.intermediate, Activation::kNone, &layer.ffn_down);
+}
+
+Status Loader::LayerNorms(const LayerSpec& ref, LayerWeights* layer) {
+  const size_t hidden = model_.spec.hidden, head = model_.spec.head_dim;
+  POZOR_RETURN_IF_ERROR(Norm(ref.attention_norm, hidden, &layer->attention_norm));
+  POZOR_RETURN_IF_ERROR(Norm(ref.ffn_norm, hidden, &layer->ffn_norm));
+  POZOR_RETURN_IF_ERROR(Norm(ref.attention_output_norm, hidden, &layer->attention_output_norm));
+  POZOR_RETURN_IF_ERROR(Norm(ref.ffn_output_norm, hidden, &layer->ffn_output_norm));
+  POZOR_RETURN_IF_ERROR(Norm(ref.query_norm, head, &layer->query_norm, model_.query_scale));
+  return Norm(ref.key_norm, head, &layer->key_norm);
 }
 
 Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
@@ -268,19 +323,24 @@ Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activatio
   return {};
 }
 
-Status Loader::Norm(const NormRef& ref, size_t cols, NormWeights* norm) {
+Status Loader::Norm(const NormRef& ref, size_t cols, NormWeights* norm, float scale) {
   if (!ref.gamma.present()) return {};
-  POZOR_RETURN_IF_ERROR(Vector(ref.gamma, cols, &norm->gamma));
-  return ref.beta.present() ? Vector(ref.beta, cols, &norm->beta) : Status();
+  POZOR_RETURN_IF_ERROR(Vector(ref.gamma, cols, model_.spec.gain_offset, scale, &norm->gamma));
+  return ref.beta.present() ? Vector(ref.beta, cols, 0, 1, &norm->beta) : Status();
 }
 
-Status Loader::Vector(const TensorRef& ref, size_t cols, const float** vector) {
+// (x + offset) * scale
+Status Loader::Vector(const TensorRef& ref, size_t cols, float offset, float scale,
+                      const float** vector) {
   const std::array<size_t, 1> shape = {cols};
   POZOR_TRY(const TensorInfo* tensor, weights_.Take(ref.name, shape));
   float* values = Take(cols);
   if (!packing_) return {};
   *vector = values;
-  return weights_.source().Read(*tensor, 0, cols, values);
+  POZOR_RETURN_IF_ERROR(weights_.source().Read(*tensor, 0, cols, values));
+  std::transform(values, values + cols, values,
+                 [=](float value) { return (value + offset) * scale; });
+  return {};
 }
 
 // Tables are read a row at a time, so they stay in the file if their rows can be used there.

@@ -27,11 +27,12 @@ MatView<const float> Const(MatView<float> x) { return {x.data, x.rows, x.cols, x
 
 // The layout of a pass's workspace, in floats. Both the size and the pointers come from here.
 struct Layout {
-  size_t positions, embedded, hidden, normed, qkv, context, up, gate, scratch;
+  size_t positions, embedded, hidden, normed, qkv, global_qkv, context, up, gate, scratch;
   size_t unit_stride;
   size_t attention_each, scratch_each;
 
-  Layout(const Encoder::Impl& model, size_t tokens, size_t longest, size_t workers) {
+  Layout(const Encoder::Impl& model, size_t tokens, size_t longest, size_t workers,
+         bool globals = false) {
     const EncoderSpec& spec = model.spec;
     const auto rows = [tokens](size_t cols) { return RoundUp(tokens * RowStride(cols), 16); };
     const bool pre = spec.norm_place == NormPlace::kPre;
@@ -41,18 +42,21 @@ struct Layout {
     normed = pre ? rows(spec.hidden) : 0;
     unit_stride = tokens * model.head_stride + 16;
     qkv = model.head_units() * unit_stride;
+    global_qkv = globals ? qkv : 0;
     context = rows(model.attention_columns());
     up = rows(spec.intermediate);
     gate = model.gated() ? up : 0;
     attention_each = RoundUp(AttentionScratchFloats(longest, spec.head_dim), 16);
-    scratch_each = attention_each + 2 * longest * model.position_stride();
+    const size_t global_rows = globals ? model.head_stride : 0;
+    scratch_each = attention_each + 2 * longest * (model.position_stride() + global_rows);
     scratch = workers * scratch_each;
   }
 
   size_t TotalFloats(size_t workers) const {
     const size_t attention_and_ffn =
         workers == 1 ? std::max(qkv + context, up + gate) : 2 * qkv + context + up + gate;
-    return positions + embedded + hidden + normed + attention_and_ffn + scratch;
+    const size_t global = workers == 1 ? global_qkv : 2 * global_qkv;
+    return positions + embedded + hidden + normed + attention_and_ffn + global + scratch;
   }
 };
 
@@ -90,7 +94,8 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
       shared_(workers == 1) {
   const EncoderSpec& spec = model.spec;
   const size_t rows = batch.tokens();
-  const Layout layout(model, rows, LongestText(batch), workers);
+  ListGlobals();
+  const Layout layout(model, rows, LongestText(batch), workers, !global_keys_.empty());
   workspace.Reset(layout.TotalFloats(workers) * sizeof(float));
   const auto matrix = [rows](float* data, size_t cols) {
     return MatView<float>{data, rows, cols, RowStride(cols)};
@@ -105,6 +110,8 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   scratch_floats_ = layout.scratch_each;
   attention_floats_ = layout.attention_each;
   unit_stride_ = layout.unit_stride;
+  global_qkv_[0] = workspace.Take(layout.global_qkv);
+  global_qkv_[1] = shared_ ? global_qkv_[0] : workspace.Take(layout.global_qkv);
   if (shared_) {
     float* region = workspace.Take(std::max(layout.qkv + layout.context, layout.up + layout.gate));
     qkv_[0] = qkv_[1] = region;
@@ -169,9 +176,30 @@ void ForwardPass::NormRows(const NormWeights& norm, MatView<float> x, MatView<fl
   model_.spec.norm_kind == NormKind::kRmsNorm ? RmsNorm(args) : LayerNorm(args);
 }
 
+// sum += norm(x)
+void ForwardPass::AddNormedRows(const NormWeights& norm, MatView<float> x, MatView<float> sum) {
+  NormArgs args;
+  args.x = x.data;
+  args.x_stride = x.stride;
+  args.gamma = norm.gamma;
+  args.shortcut = sum.data;
+  args.shortcut_stride = sum.stride;
+  args.epsilon = model_.spec.norm_epsilon;
+  args.rows = x.rows;
+  args.cols = x.cols;
+  args.out = sum.data;
+  args.out_stride = sum.stride;
+  RmsNorm(args);
+}
+
 const NormWeights& ForwardPass::NormOf(size_t l, Sublayer sublayer) const {
   const LayerWeights& layer = model_.layers[l];
   return sublayer == Sublayer::kAttention ? layer.attention_norm : layer.ffn_norm;
+}
+
+const NormWeights& ForwardPass::OutputNormOf(size_t l, Sublayer sublayer) const {
+  const LayerWeights& layer = model_.layers[l];
+  return sublayer == Sublayer::kAttention ? layer.attention_output_norm : layer.ffn_output_norm;
 }
 
 MatView<const float> ForwardPass::Input(size_t l, Sublayer sublayer) const {
@@ -188,10 +216,15 @@ void ForwardPass::PreNorm(size_t l, Sublayer sublayer, Range rows) {
 }
 
 void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
-  if (model_.spec.norm_place != NormPlace::kPost) return;
+  const bool pre = model_.spec.norm_place == NormPlace::kPre;
+  if (pre && OutputNormOf(l, sublayer).gamma == nullptr) return;
   const ZoneTimer timer(profile_, Zone::kNorm);
   rows = Clip(rows, rows_);
-  NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
+  if (pre) {
+    AddNormedRows(OutputNormOf(l, sublayer), Part(normed_, rows), Part(hidden_, rows));
+  } else {
+    NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
+  }
 }
 
 void ForwardPass::FinalNorm(Range rows) {
@@ -231,7 +264,7 @@ GemmArgs ForwardPass::Product(const Linear& linear, MatView<const float> x, Rang
 void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
   const LayerWeights& layer = model_.layers[l];
   GemmArgs args = Product(layer.qkv, Input(l, Sublayer::kAttention), rows, panels);
-  args.epilogue.scale = model_.query_scale;
+  args.epilogue.scale = layer.query_norm.gamma == nullptr ? model_.query_scale : 1.0f;
   args.epilogue.scaled_columns = model_.spec.heads * model_.head_stride;
   args.epilogue.c = HeadUnit(l, 0) + rows.begin * model_.head_stride;
   args.epilogue.c_stride = model_.head_stride;
@@ -239,6 +272,8 @@ void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
   args.epilogue.unit_stride = unit_stride_;
   const ZoneTimer timer(profile_, Zone::kQkv, Flops(args));
   Gemm(args);
+  if (!global_keys_.empty()) GlobalQkv(l, rows, panels);
+  NormHeads(l, rows, panels);
   Rotate(l, rows, panels);
 }
 
@@ -280,20 +315,28 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
       args.out_stride = context_.stride;
       float* scratch = scratch_ + worker * scratch_floats_;
       ScorePositions(l, &args, scratch + attention_floats_);
+      ShowGlobals(text, &args, scratch + attention_floats_);
       Attention(args, scratch);
+      for (const int32_t query : GlobalQueries(text, args)) {
+        Attention(GlobalAttentionOf(l, text, head, query, args), scratch);
+      }
       timer.AddFlops(4 * (end - begin) * args.tokens * args.head_dim);
     }
   }
 }
 
-// h += x W + b
-void ForwardPass::AddProduct(const Linear& linear, MatView<const float> x, Range rows,
-                             Range panels) {
+// h += x W + b; without the sum, and into `normed_`, if the product has a norm of its own.
+void ForwardPass::AddProduct(const Linear& linear, const NormWeights& norm, MatView<const float> x,
+                             Range rows, Range panels) {
   GemmArgs args = Product(linear, x, rows, panels);
-  args.epilogue.c = hidden_.Row(rows.begin);
-  args.epilogue.c_stride = hidden_.stride;
-  args.epilogue.residual = args.epilogue.c;
-  args.epilogue.residual_stride = hidden_.stride;
+  const bool added = norm.gamma == nullptr;
+  const MatView<float> out = added ? hidden_ : normed_;
+  args.epilogue.c = out.Row(rows.begin);
+  args.epilogue.c_stride = out.stride;
+  if (added) {
+    args.epilogue.residual = args.epilogue.c;
+    args.epilogue.residual_stride = out.stride;
+  }
   Gemm(args);
 }
 
@@ -301,7 +344,7 @@ void ForwardPass::AttentionOutput(size_t l, Range rows, Range panels) {
   const Linear& linear = model_.layers[l].attention_output;
   const ZoneTimer timer(profile_, Zone::kAttentionOutput,
                         Flops(Product(linear, Const(context_), rows, panels)));
-  AddProduct(linear, Const(context_), rows, panels);
+  AddProduct(linear, OutputNormOf(l, Sublayer::kAttention), Const(context_), rows, panels);
 }
 
 void ForwardPass::FeedForwardUp(size_t l, Range rows, Range panels) {
@@ -331,7 +374,7 @@ void ForwardPass::FeedForwardDown(size_t l, Range rows, Range panels) {
   const Linear& linear = model_.layers[l].ffn_down;
   const ZoneTimer timer(profile_, Zone::kFeedForwardDown,
                         Flops(Product(linear, Const(up_), rows, panels)));
-  AddProduct(linear, Const(up_), rows, panels);
+  AddProduct(linear, OutputNormOf(l, Sublayer::kFeedForward), Const(up_), rows, panels);
 }
 
 void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
@@ -354,7 +397,13 @@ void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
       args.query_begin = sinks.query_begin + block * kQueryBlock;
       args.query_end = std::min(args.query_begin + kQueryBlock, end);
       ScorePositions(l, &args, scratch_ + attention_floats_);
+      ShowGlobals(text, &args, scratch_ + attention_floats_);
       AttentionWeights(args, scratch_, rows.As<float>(), stride);
+      for (const int32_t query : GlobalQueries(text, args)) {
+        AttentionWeights(
+            GlobalAttentionOf(l, text, head, query, args), scratch_,
+            rows.As<float>() + (static_cast<size_t>(query) - args.query_begin) * stride, stride);
+      }
       const MatView<const float> weights = {rows.As<float>(), args.query_end - args.query_begin,
                                             tokens, stride};
       sinks.attention({l, head, text, args.query_begin, weights});

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/batch.h"
@@ -31,11 +32,16 @@ struct LayerWeights {
   Linear ffn_down;
   NormWeights attention_norm;
   NormWeights ffn_norm;
-  Linear distances;  // head_dim -> 2 * max_positions - 1, or absent
+  NormWeights query_norm, key_norm;  // the first one times query_scale
+  NormWeights attention_output_norm, ffn_output_norm;
+  Linear distances;   // head_dim -> 2 * max_positions - 1, or absent
+  Linear global_qkv;  // as qkv, or absent
 
   LayerWeights Alias() const {
-    return {qkv.Alias(),      attention_output.Alias(), ffn_gate.Alias(), ffn_up.Alias(),
-            ffn_down.Alias(), attention_norm,           ffn_norm,         distances.Alias()};
+    return {qkv.Alias(),       attention_output.Alias(), ffn_gate.Alias(), ffn_up.Alias(),
+            ffn_down.Alias(),  attention_norm,           ffn_norm,         query_norm,
+            key_norm,          attention_output_norm,    ffn_output_norm,  distances.Alias(),
+            global_qkv.Alias()};
   }
 };
 
@@ -99,9 +105,12 @@ class ForwardPass {
   void Qkv(size_t l, Range rows, Range panels = {});              // [q k v] = x Wqkv + b
   void Attend(size_t l, Range rows, Range heads, size_t worker);  // c = softmax(q k^T) v
   void AttentionOutput(size_t l, Range rows, Range panels = {});  // h += c Wo + b
-  void PostNorm(size_t l, Sublayer sublayer, Range rows);         // h = norm(h)
+  void PostNorm(size_t l, Sublayer sublayer, Range rows);         // h = norm(h); below
   void FeedForwardUp(size_t l, Range rows, Range panels = {});    // u = act(x W1 + b), or gated
   void FeedForwardDown(size_t l, Range rows, Range panels = {});  // h += u W2 + b
+
+  // A pre-norm model whose layers norm the outputs of sublayers too has those (c Wo + b, u W2 + b)
+  // in x instead of adding them at once; PostNorm then does h += norm(x).
 
   void FinalNorm(Range rows);
 
@@ -119,14 +128,30 @@ class ForwardPass {
  private:
   void CountPositions(int32_t* positions) const;
   const NormWeights& NormOf(size_t l, Sublayer sublayer) const;
+  const NormWeights& OutputNormOf(size_t l, Sublayer sublayer) const;
   void NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out);
+  void AddNormedRows(const NormWeights& norm, MatView<float> x, MatView<float> sum);
   GemmArgs Product(const Linear& linear, MatView<const float> x, Range rows, Range panels) const;
-  void AddProduct(const Linear& linear, MatView<const float> x, Range rows, Range panels);
+  void AddProduct(const Linear& linear, const NormWeights& norm, MatView<const float> x, Range rows,
+                  Range panels);
   MatView<const float> Input(size_t l, Sublayer sublayer) const;
   float* HeadUnit(size_t l, size_t unit) const;
   AttentionArgs AttentionOf(size_t l, size_t text, size_t head) const;
+  template <class Visit>
+  void VisitTurnedUnits(size_t l, Range rows, Range panels, const Visit& visit);
+  void NormHeads(size_t l, Range rows, Range panels);
   void Rotate(size_t l, Range rows, Range panels);
   void ScorePositions(size_t l, AttentionArgs* args, float* scratch) const;
+
+  // Global tokens of a text: every query sees their keys, and they see all keys by projections of
+  // their own (Beltagy et al. 2020, Longformer).
+  void ListGlobals();
+  std::span<const int32_t> GlobalsOf(size_t text) const;
+  std::span<const int32_t> GlobalQueries(size_t text, const AttentionArgs& args) const;
+  void GlobalQkv(size_t l, Range rows, Range panels);
+  void ShowGlobals(size_t text, AttentionArgs* args, float* scratch) const;
+  AttentionArgs GlobalAttentionOf(size_t l, size_t text, size_t head, int32_t query,
+                                  const AttentionArgs& beside) const;
 
   const Encoder::Impl& model_;
   RaggedBatch batch_;
@@ -142,7 +167,10 @@ class ForwardPass {
   MatView<float> gate_;                 // [tokens, intermediate], only gated
   float* qkv_[2] = {};  // [head_units, unit_stride]: a unit is [tokens, head_stride]
   size_t unit_stride_ = 0;
-  float* scratch_ = nullptr;  // [workers, scratch_floats]
+  float* global_qkv_[2] = {};          // as qkv_, only if the batch has global tokens
+  std::vector<int32_t> global_keys_;   // [global tokens]: places in their texts
+  std::vector<size_t> global_starts_;  // [texts + 1] in global_keys_, or empty
+  float* scratch_ = nullptr;           // [workers, scratch_floats]
   size_t scratch_floats_ = 0;
   size_t attention_floats_ = 0;  // of them, for the kernel; then scores of positions
 };

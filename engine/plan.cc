@@ -69,6 +69,10 @@ void Gather(const RaggedBatch& batch, const MicroBatch& micro_batch, TokenBatch*
       const auto types = batch.types.subspan(begin, length);
       out->types.insert(out->types.end(), types.begin(), types.end());
     }
+    if (!batch.globals.empty()) {
+      const auto globals = batch.globals.subspan(begin, length);
+      out->globals.insert(out->globals.end(), globals.begin(), globals.end());
+    }
     out->EndText();
   }
 }

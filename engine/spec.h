@@ -93,6 +93,9 @@ struct RotarySpec {
   // Frequencies and angles in double precision; else in single precision, as most models were
   // trained, which differs visibly at large positions.
   bool exact = false;
+  // Instead of all that: [positions, columns], the sines of all pairs, then their cosines; or
+  // absent.
+  TensorRef table = {};
 };
 
 inline constexpr size_t kNone = static_cast<size_t>(-1);
@@ -100,11 +103,16 @@ inline constexpr size_t kNone = static_cast<size_t>(-1);
 struct LayerSpec {
   size_t same_as = kNone;  // an earlier layer whose weights this one uses
   LinearRef query, key, value, attention_output;
+  LinearRef global_query, global_key, global_value;  // of the rows of global tokens; or absent
   NormRef attention_norm;  // post: after the residual sum; pre: before the projections
   LinearRef ffn_up;        // hidden -> intermediate
   LinearRef ffn_gate;  // gated feed-forward: down(act(gate(x)) * up(x)); absent: down(act(up(x)))
   LinearRef ffn_down;  // intermediate -> hidden
   NormRef ffn_norm;
+  // Root mean square norms of every head of queries and keys, before they turn; or absent.
+  NormRef query_norm, key_norm;  // [head_dim]
+  // Of pre-norm models: h += norm(f(x)) instead of h += f(x); or absent.
+  NormRef attention_output_norm, ffn_output_norm;
   size_t window = kNoWindow;
   size_t rotary = kNone;  // of EncoderSpec::rotaries
 
@@ -125,6 +133,7 @@ struct EncoderSpec {
   float norm_epsilon = 1e-12f;
   NormKind norm_kind = NormKind::kLayerNorm;
   NormPlace norm_place = NormPlace::kPost;
+  float gain_offset = 0;  // added to the gamma of every norm: 1 if they are stored less one
   Activation activation = Activation::kGelu;
   bool causal = false;
   size_t token_limit = 0;  // tokens up to which this is the model; 0: as many as it has positions

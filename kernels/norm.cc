@@ -55,8 +55,10 @@ void RmsNormRows(const NormArgs& args) {
       scale[r] = SumSquares(block.x + r * block.x_stride, 0.0f, args.cols);
     }
     for (size_t r = 0; r < block.rows; ++r) {
+      const float* shortcut =
+          args.shortcut == nullptr ? nullptr : args.shortcut + (row + r) * args.shortcut_stride;
       ScaleRow(block.x + r * block.x_stride, 0.0f, InverseSqrt(scale[r] / cols + args.epsilon),
-               args.gamma, nullptr, block.out + r * args.out_stride, args.cols);
+               args.gamma, shortcut, block.out + r * args.out_stride, args.cols);
     }
   }
 }

@@ -13,8 +13,10 @@ struct NormArgs {
   size_t x_stride = 0;
   const float* residual = nullptr;  // [rows, cols] or null
   size_t residual_stride = 0;
-  const float* gamma = nullptr;  // [cols]
-  const float* beta = nullptr;   // [cols] or null
+  const float* gamma = nullptr;     // [cols]
+  const float* beta = nullptr;      // [cols] or null
+  const float* shortcut = nullptr;  // [rows, cols] or null, may be out; RmsNorm only
+  size_t shortcut_stride = 0;
   float epsilon = 0;
   size_t rows = 0;
   size_t cols = 0;
@@ -23,7 +25,8 @@ struct NormArgs {
 };
 void LayerNorm(const NormArgs& args);
 
-// out[r] = s / sqrt(mean(s^2) + epsilon) * gamma (beta ignored).
+// out[r] = s / sqrt(mean(s^2) + epsilon) * gamma + shortcut[r] (beta ignored; residual or shortcut
+// may be out, not both).
 void RmsNorm(const NormArgs& args);
 
 }  // namespace pozor

@@ -115,6 +115,8 @@ constexpr std::string_view kBookkeepingKeys[] = {
     "sentence_transformers",
     "add_cross_attention",
     "vocab_file",
+    "auto_map",
+    "pretraining_tp",
     "output_past",
 };
 constexpr std::string_view kHeadKeys[] = {
@@ -128,6 +130,9 @@ constexpr std::string_view kHeadKeys[] = {
     "pooler_type",
     "problem_type",
     "sbert_ce_default_activation_function",
+    "classifier_pooling",
+    "classifier_bias",
+    "classifier_activation",
     "summary_activation",
     "summary_first_dropout",
     "summary_last_dropout",
@@ -158,13 +163,24 @@ bool ParseActivation(std::string_view name, Activation* activation) {
 Config::Config(JsonDocument document, std::string name)
     : document_(std::move(document)), name_(std::move(name)) {}
 
+const JsonValue* Config::Find(std::string_view path) const {
+  const JsonValue* value = &*document_;
+  while (value != nullptr) {
+    const size_t dot = path.find('.');
+    value = value->Find(path.substr(0, dot));
+    if (dot == std::string_view::npos) break;
+    path.remove_prefix(dot + 1);
+  }
+  return value;
+}
+
 bool Config::Has(std::string_view key) const {
-  const JsonValue* value = document_->Find(key);
+  const JsonValue* value = Find(key);
   return value != nullptr && !value->is_null();
 }
 
 const JsonValue* Config::Take(std::string_view key, std::string_view effect) {
-  const JsonValue* value = document_->Find(key);
+  const JsonValue* value = Find(key);
   if (value == nullptr) return nullptr;
   if (!IsKnown(key)) effects_.emplace_back(std::string(key), std::string(effect));
   return value->is_null() ? nullptr : value;
@@ -206,6 +222,27 @@ size_t Config::SizeOr(std::string_view key, size_t absent, size_t most, std::str
   return static_cast<size_t>(value->as_int());
 }
 
+std::vector<size_t> Config::SizesOr(std::string_view key, size_t absent, size_t count, size_t most,
+                                    std::string_view effect) {
+  std::vector<size_t> sizes(count, absent);
+  const JsonValue* value = Take(key, effect);
+  if (value == nullptr) return sizes;
+  const bool list = value->is_array();
+  if (list && value->size() != count) {
+    Wrong(key, value, std::to_string(count) + " whole numbers are needed");
+    return sizes;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const JsonValue& item = list ? value->items()[i] : *value;
+    if (!item.is_int() || item.as_int() < 0 || static_cast<size_t>(item.as_int()) > most) {
+      Wrong(key, value, "whole numbers from 0 to " + std::to_string(most) + " are needed");
+      return sizes;
+    }
+    sizes[i] = static_cast<size_t>(item.as_int());
+  }
+  return sizes;
+}
+
 float Config::PositiveOr(std::string_view key, double absent, std::string_view effect) {
   const JsonValue* value = Take(key, effect);
   if (value == nullptr) return static_cast<float>(absent);
@@ -229,6 +266,20 @@ std::string Config::TextOr(std::string_view key, std::string_view absent, std::s
   if (value == nullptr) return std::string(absent);
   if (!value->is_string()) Wrong(key, value, "a text is needed");
   return std::string(value->as_string());
+}
+
+std::vector<std::string> Config::Texts(std::string_view key, std::string_view effect) {
+  std::vector<std::string> texts;
+  const JsonValue* value = Take(key, effect);
+  if (value == nullptr) return texts;
+  bool all = value->is_array();
+  for (size_t i = 0; all && i < value->size(); ++i) {
+    const JsonValue& item = value->items()[i];
+    all = item.is_string();
+    if (all) texts.emplace_back(item.as_string());
+  }
+  if (!all) Wrong(key, value, "a list of texts is needed");
+  return texts;
 }
 
 Activation Config::ActivationOr(std::string_view key, std::string_view absent,
@@ -283,11 +334,23 @@ void Config::Finish(std::vector<std::string>* warnings) {
   Ignore(kGenerationKeys, "of generation or padding; Pozor does neither");
   Ignore(kBookkeepingKeys, "bookkeeping");
   Ignore(kHeadKeys, "of a task head, which makes no vectors");
-  for (const JsonMember& member : document_->members()) {
-    if (IsKnown(member.key)) continue;
-    effects_.emplace_back(std::string(member.key), "unknown to Pozor: ignored");
+  ReportUnknown(*document_, "", warnings);
+}
+
+// Objects of which some member was read are looked into.
+void Config::ReportUnknown(const JsonValue& object, const std::string& stem,
+                           std::vector<std::string>* warnings) {
+  for (const JsonMember& member : object.members()) {
+    const std::string key = stem + std::string(member.key);
+    if (IsKnown(key)) continue;
+    const auto inside = [&](const auto& entry) { return entry.first.starts_with(key + "."); };
+    if (std::any_of(effects_.begin(), effects_.end(), inside)) {
+      ReportUnknown(member.value, key + ".", warnings);
+      continue;
+    }
+    effects_.emplace_back(key, "unknown to Pozor: ignored");
     if (IsOff(member.value)) continue;
-    warnings->push_back(name_ + ": " + std::string(member.key) + " = " + member.value.Describe() +
+    warnings->push_back(name_ + ": " + key + " = " + member.value.Describe() +
                         " is unknown to Pozor and was ignored");
   }
 }
@@ -295,10 +358,12 @@ void Config::Finish(std::vector<std::string>* warnings) {
 std::vector<std::pair<std::string, std::string>> Config::Effects() const {
   std::vector<std::pair<std::string, std::string>> out;
   for (const JsonMember& member : document_->members()) {
-    const auto same = [&](const auto& entry) { return entry.first == member.key; };
-    const auto found = std::find_if(effects_.begin(), effects_.end(), same);
-    if (found == effects_.end()) continue;
-    out.emplace_back(std::string(member.key) + " = " + Plain(member.value), found->second);
+    const std::string inside = std::string(member.key) + ".";
+    for (const auto& [key, effect] : effects_) {
+      if (key != member.key && !key.starts_with(inside)) continue;
+      const JsonValue* value = key == member.key ? &member.value : Find(key);
+      if (value != nullptr) out.emplace_back(key + " = " + Plain(*value), effect);
+    }
   }
   return out;
 }

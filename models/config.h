@@ -16,7 +16,8 @@
 
 namespace pozor {
 
-// Typed access to the configuration of one model. The first error sticks: the values read after it
+// Typed access to the configuration of one model. A key is a name, or a path into objects
+// ("rope_parameters.rope_theta"). The first error sticks: the values read after it
 // are harmless defaults, and status() tells it. So an architecture reads all it needs in a row and
 // asks once.
 class Config {
@@ -33,10 +34,15 @@ class Config {
   size_t Size(std::string_view key, size_t most, std::string_view effect);
   // The same with a value for an absent key or null; zero is admitted.
   size_t SizeOr(std::string_view key, size_t absent, size_t most, std::string_view effect);
+  // `count` whole numbers, or one that stands for all.
+  std::vector<size_t> SizesOr(std::string_view key, size_t absent, size_t count, size_t most,
+                              std::string_view effect);
   // A positive finite number.
   float PositiveOr(std::string_view key, double absent, std::string_view effect);
   bool FlagOr(std::string_view key, bool absent, std::string_view effect);
   std::string TextOr(std::string_view key, std::string_view absent, std::string_view effect);
+  // A list of texts; empty if the key is absent.
+  std::vector<std::string> Texts(std::string_view key, std::string_view effect);
   // hidden_act and its kin; refuses names that Pozor has no function for.
   Activation ActivationOr(std::string_view key, std::string_view absent, std::string_view effect);
 
@@ -62,8 +68,11 @@ class Config {
   std::vector<std::pair<std::string, std::string>> Effects() const;
 
  private:
+  const JsonValue* Find(std::string_view path) const;
   const JsonValue* Take(std::string_view key, std::string_view effect);
   bool IsKnown(std::string_view key) const;
+  void ReportUnknown(const JsonValue& object, const std::string& stem,
+                     std::vector<std::string>* warnings);
   void Wrong(std::string_view key, const JsonValue* value, const std::string& why);
 
   JsonDocument document_;

@@ -140,7 +140,7 @@ Result<Config> OpenCheckpoint(const Loading& loading, const Architecture** archi
     POZOR_TRY(document, folder.ReadJsonObject("config.json"));
   }
   POZOR_TRY(const std::string type, FindModelType(**document, where));
-  POZOR_TRY(*architecture, FindArchitecture(type, where));
+  POZOR_TRY(*architecture, FindArchitecture(type, where, &**document));
   checkpoint->weights = checkpoint->gguf;
   if (checkpoint->gguf == nullptr) {
     POZOR_TRY(checkpoint->weights, OpenWeights(folder, file, &loading.model->info.warnings));

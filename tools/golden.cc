@@ -65,6 +65,10 @@ GoldenText ReadText(const JsonValue& value) {
   text.has_ids = value.Find("ids") != nullptr;
   text.ids = Integers(value.Find("ids"));
   text.type_ids = Integers(value.Find("type_ids"));
+  for (const JsonMember& member : value.members()) {
+    if (!member.key.starts_with("global_")) continue;
+    text.globals[std::string(member.key)] = Integers(&member.value);
+  }
   return text;
 }
 
@@ -184,7 +188,7 @@ Result<std::vector<int32_t>> Golden::ReadIntegers(const std::string& short_name)
 }
 
 Tolerance Golden::ToleranceOf(const std::string& short_name) const {
-  if (short_name.ends_with(".attn")) return attention_tolerance_;
+  if (short_name.find("attn") != std::string::npos) return attention_tolerance_;
   if (short_name.ends_with(".hidden")) return hidden_tolerance_;
   return tolerance_;
 }

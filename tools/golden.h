@@ -23,6 +23,8 @@ struct GoldenText {
   bool has_ids = false;
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;  // or empty: not recorded
+  // Choices of tokens with global attention by name ("global_cls"): their places.
+  std::map<std::string, std::vector<int32_t>> globals;
 };
 
 class Golden {

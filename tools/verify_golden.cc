@@ -10,6 +10,7 @@
 #include "tools/cli/report.h"
 #include "tools/golden.h"
 #include "tools/verify.h"
+#include "tools/windowed_attention.h"
 
 namespace pozor::tools {
 namespace {
@@ -18,6 +19,7 @@ constexpr char kOutOfScope[] = "this version computes hidden states, attention a
 
 // Everything the encoder shows of one text.
 struct Trace {
+  size_t tokens = 0;
   std::vector<float> hidden;     // [layers + 1, tokens, hidden]
   std::vector<float> attention;  // [layers, heads, tokens, tokens]
   std::vector<float> pooled;     // [hidden], or empty: the model has no pooler
@@ -47,7 +49,10 @@ class GoldenVerifier {
   Status VerifyBatch(const TensorInfo& tensor);
   Status VerifyVectors(const TensorInfo& tensor, const std::string& what);
   Result<std::vector<float>> EncodeIds(const EncodeOptions& options);
-  Result<const Trace*> TraceOf(const std::string& kind, size_t index, const GoldenText& text);
+  Result<const Trace*> TraceOf(const std::string& key, const GoldenText& text,
+                               std::span<const int32_t> globals);
+  Status VerifyLayer(const TensorInfo& tensor, const std::string& what, const Trace& trace,
+                     std::span<const int32_t> globals);
   void Compare(const TensorInfo& tensor, std::span<const float> got);
   void AddNotComputable(const TensorInfo& tensor, const std::string& why) {
     table_.AddNotComputable(golden_.ShortName(tensor), tensor.shape, why);
@@ -136,7 +141,7 @@ Status GoldenVerifier::VerifyTensor(const TensorInfo& tensor) {
   if (kind == "text" || kind == "pair") {
     const size_t next = rest.find('.');
     const std::string what = next == std::string::npos ? "" : rest.substr(next + 1);
-    if (what == "hidden" || what == "last" || what == "attn" || what == "pooler") {
+    if (!what.empty()) {
       return VerifyText(tensor, kind, std::strtoul(rest.c_str(), nullptr, 10), what);
     }
   }
@@ -145,14 +150,23 @@ Status GoldenVerifier::VerifyTensor(const TensorInfo& tensor) {
 }
 
 Status GoldenVerifier::VerifyText(const TensorInfo& tensor, const std::string& kind, size_t index,
-                                  const std::string& what) {
+                                  const std::string& name) {
   const auto& texts = kind == "pair" ? golden_.pairs() : golden_.texts();
   const auto found = texts.find(index);
   if (found == texts.end() || !found->second.has_ids) {
     AddNotComputable(tensor, "golden.json has no token ids for it");
     return Status();
   }
-  const Result<const Trace*> trace = TraceOf(kind, index, found->second);
+  // "hidden", or "global_cls.hidden" for one of the choices of global tokens.
+  const GoldenText& text = found->second;
+  const size_t dot = name.find('.');
+  const auto chosen = text.globals.find(name.substr(0, dot));
+  const bool has_globals = dot != std::string::npos && chosen != text.globals.end();
+  const std::string what = has_globals ? name.substr(dot + 1) : name;
+  std::span<const int32_t> globals;
+  if (has_globals) globals = chosen->second;
+  const std::string key = kind + "." + std::to_string(index) + (has_globals ? chosen->first : "");
+  const Result<const Trace*> trace = TraceOf(key, text, globals);
   if (!trace.ok()) {
     table_.AddDifferent(golden_.ShortName(tensor), tensor.shape, trace.status().message());
     return Status();
@@ -165,22 +179,55 @@ Status GoldenVerifier::VerifyText(const TensorInfo& tensor, const std::string& k
   if (what == "last") Compare(tensor, (*trace)->last(layers()));
   if (what == "attn") Compare(tensor, (*trace)->attention);
   if (what == "pooler") Compare(tensor, (*trace)->pooled);
+  if (what.starts_with("attn.") || what.starts_with("global_attn.")) {
+    return VerifyLayer(tensor, what, **trace, globals);
+  }
+  const bool known = what == "hidden" || what == "last" || what == "attn" || what == "pooler";
+  if (!known) AddNotComputable(tensor, kOutOfScope);
   return Status();
 }
 
-Result<const Trace*> GoldenVerifier::TraceOf(const std::string& kind, size_t index,
-                                             const GoldenText& text) {
-  const std::string key = kind + "." + std::to_string(index);
+// Attention rows of one layer: "attn.L" through a window, "global_attn.L" of global queries.
+Status GoldenVerifier::VerifyLayer(const TensorInfo& tensor, const std::string& what,
+                                   const Trace& trace, std::span<const int32_t> globals) {
+  const EncoderSpec& spec = model_->encoder->spec();
+  const size_t layer = std::strtoul(what.c_str() + what.rfind('.') + 1, nullptr, 10);
+  const bool inside = std::all_of(globals.begin(), globals.end(), [&](int32_t token) {
+    return token >= 0 && static_cast<size_t>(token) < trace.tokens;
+  });
+  if (!inside || layer >= spec.layers.size() || tensor.shape.size() != 3 ||
+      spec.layers[layer].window == kNoWindow) {
+    table_.AddDifferent(golden_.ShortName(tensor), tensor.shape, "another shape here");
+    return Status();
+  }
+  const size_t size = spec.heads * trace.tokens * trace.tokens;
+  const AttentionRows rows = {trace.attention.data() + layer * size, spec.heads, trace.tokens,
+                              globals};
+  const bool of_globals = what.starts_with("global_attn.");
+  Compare(tensor, of_globals ? GlobalLayout(rows, tensor.shape[1])
+                             : WindowedLayout(rows, spec.layers[layer].window));
+  return Status();
+}
+
+Result<const Trace*> GoldenVerifier::TraceOf(const std::string& key, const GoldenText& text,
+                                             std::span<const int32_t> globals) {
   if (key == traced_) return &trace_;
   const size_t tokens = text.ids.size(), heads = model_->encoder->spec().heads;
   const size_t hidden = model_->encoder->spec().hidden;
   TokenBatch batch;
   batch.ids = text.ids;
   batch.types = text.type_ids;
+  if (!globals.empty()) batch.globals.resize(tokens);
+  for (const int32_t token : globals) {
+    if (token >= 0 && static_cast<size_t>(token) < tokens) {
+      batch.globals[static_cast<size_t>(token)] = 1;
+    }
+  }
   batch.EndText();
   POZOR_RETURN_IF_ERROR(model_->encoder->CheckBatch(batch.View()));
 
   Trace trace;
+  trace.tokens = tokens;
   trace.hidden.resize((layers() + 1) * tokens * hidden);
   trace.attention.resize(layers() * heads * tokens * tokens);
   Sinks sinks;

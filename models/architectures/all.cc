@@ -11,9 +11,22 @@
   X(kAlbert)                   \
   X(kMpnet)                    \
   X(kBigBird)                  \
+  X(kModernBert)               \
+  X(kNomicBert)                \
+  X(kGte)                      \
+  X(kGteHub)                   \
+  X(kJinaV3)                   \
+  X(kJinaBert)                 \
+  X(kRoFormer)                 \
+  X(kLongformer)               \
   X(kTransformer)              \
   X(kMarian)                   \
-  X(kGpt2)
+  X(kGpt2)                     \
+  X(kLlama)                    \
+  X(kEuroBert)                 \
+  X(kQwen3)                    \
+  X(kGemma3)                   \
+  X(kT5)
 
 namespace pozor {
 

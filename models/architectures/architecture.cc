@@ -38,9 +38,14 @@ std::string RenameOldNorms(std::string_view name) {
 
 }  // namespace
 
-Result<const Architecture*> FindArchitecture(std::string_view type,
-                                             const std::string& config_name) {
+Result<const Architecture*> FindArchitecture(std::string_view type, const std::string& config_name,
+                                             const JsonValue* config) {
   std::string known;
+  for (const Architecture* architecture : AllArchitectures()) {
+    const bool claims =
+        config != nullptr && architecture->claims != nullptr && architecture->claims(*config);
+    if (claims) return architecture;
+  }
   for (const Architecture* architecture : AllArchitectures()) {
     if (type == architecture->model_type || IsClassOf(type, architecture->class_name)) {
       return architecture;
@@ -90,52 +95,6 @@ Result<std::vector<std::string>> ListPassengers(const Architecture& architecture
                    "; config and weights do not belong together");
   }
   return names;
-}
-
-EncoderSpec ReadSizes(Config& config, const SizeKeys& keys) {
-  EncoderSpec spec;
-  spec.hidden = config.Size(keys.hidden, kMostHidden, "columns of the hidden rows");
-  spec.heads = config.Size(keys.heads, kMostHeads, "attention heads");
-  spec.head_dim = spec.hidden / spec.heads;
-  if (spec.hidden % spec.heads != 0) {
-    config.Fail(Corrupt(config.name() + ": " + std::string(keys.heads) + " " +
-                        std::to_string(spec.heads) + " does not divide " +
-                        std::string(keys.hidden) + " " + std::to_string(spec.hidden) +
-                        "; check the configuration"));
-  }
-  if (!keys.intermediate.empty()) {
-    spec.intermediate =
-        config.Size(keys.intermediate, kMostIntermediate, "columns of the feed-forward");
-  }
-  spec.layers.resize(config.Size(keys.layers, kMostLayers, "layers"));
-  spec.embeddings.size = spec.hidden;
-  spec.embeddings.vocab_size = config.Size("vocab_size", kMostVocabulary, "rows of the word table");
-  spec.embeddings.max_positions =
-      config.Size(keys.positions, kMostPositions, "positions that a text can have");
-  return spec;
-}
-
-LinearRef PartOf(LinearRef fused, size_t index, size_t count, size_t parts) {
-  for (TensorRef* ref : {&fused.weight, &fused.bias}) {
-    ref->row_begin = index * count;
-    ref->row_count = count;
-    ref->fused_rows = parts * count;
-  }
-  return fused;
-}
-
-LinearRef Dense(const std::string& stem) {
-  LinearRef ref;
-  ref.weight.name = stem + ".weight";
-  ref.bias.name = stem + ".bias";
-  return ref;
-}
-
-NormRef Norm(const std::string& stem) {
-  NormRef ref;
-  ref.gamma.name = stem + ".weight";
-  ref.beta.name = stem + ".bias";
-  return ref;
 }
 
 }  // namespace pozor

@@ -24,6 +24,9 @@ struct Architecture {
   // optional tensors there are.
   EncoderSpec (*make_spec)(Config& config, const WeightReader& weights);
 
+  // Among configs of a type that several share, which are this architecture's; null: by type alone.
+  bool (*claims)(const JsonValue& config) = nullptr;
+
   // A tensor that every such model has; what stands before it in the file is the prefix of all.
   std::string_view anchor;
 
@@ -38,9 +41,10 @@ struct Architecture {
 // Every architecture, in the order of models/architectures/all.cc.
 std::span<const Architecture* const> AllArchitectures();
 
-// By model_type, or by a class name such as "BertForMaskedLM". Unsupported, with the list of what
-// there is, otherwise.
-Result<const Architecture*> FindArchitecture(std::string_view type, const std::string& config_name);
+// By model_type, or by a class name such as "BertForMaskedLM"; one that claims the config comes
+// first. Unsupported, with the list of what there is, otherwise.
+Result<const Architecture*> FindArchitecture(std::string_view type, const std::string& config_name,
+                                             const JsonValue* config = nullptr);
 
 // Strips the prefix that stands before the anchor and brings old spellings up to date.
 Status NormalizeNames(const Architecture& architecture, WeightReader& weights);
@@ -64,6 +68,10 @@ inline constexpr size_t kMostVocabulary = 1 << 26;
 LinearRef Dense(const std::string& stem);
 NormRef Norm(const std::string& stem);
 
+// The same without a bias, or a norm without a shift, unless `has`.
+LinearRef DenseWith(const std::string& stem, bool has);
+NormRef NormWith(const std::string& stem, bool has);
+
 // Outputs [index * count, (index + 1) * count) of a fused layer of `parts` times `count`.
 LinearRef PartOf(LinearRef fused, size_t index, size_t count, size_t parts);
 
@@ -74,10 +82,15 @@ struct SizeKeys {
   std::string_view layers = "num_hidden_layers";
   std::string_view intermediate = "intermediate_size";
   std::string_view positions = "max_position_embeddings";
+  std::string_view head_dim = {};  // a key for the columns of a head, and what it is without
+  size_t absent_head_dim = 0;      // 0: hidden / heads
 };
 
 // Sizes of hidden rows, heads, feed-forward, layers (empty ones), vocabulary and position table.
 EncoderSpec ReadSizes(Config& config, const SizeKeys& keys);
+
+// No position table: as many tokens as there are positions, within what tables of angles admit.
+void UseRotaryPositions(EncoderSpec* spec);
 
 }  // namespace pozor
 

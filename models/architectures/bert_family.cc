@@ -39,7 +39,7 @@ LayerSpec BertLayer(const std::string& stem) {
   return layer;
 }
 
-EncoderSpec BertSpec(Config& config) {
+EncoderSpec BertSpec(Config& config, BertPositions positions) {
   EncoderSpec spec = ReadSizes(config, {});
   spec.activation = config.ActivationOr("hidden_act", "gelu", "activation of the feed-forward");
   spec.norm_epsilon = config.PositiveOr("layer_norm_eps", 1e-12, "epsilon of every LayerNorm");
@@ -57,7 +57,12 @@ EncoderSpec BertSpec(Config& config) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     spec.layers[i] = BertLayer("encoder.layer." + std::to_string(i) + ".");
   }
-  ReadPositionType(config, &spec);
+  if (positions == BertPositions::kLearned) {
+    ReadPositionType(config, &spec);
+  } else {
+    embeddings.position_kind = PositionKind::kNone;
+    embeddings.position = {};
+  }
   return spec;
 }
 

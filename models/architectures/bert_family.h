@@ -24,8 +24,11 @@ inline constexpr std::string_view kBertPassengers[] = {
     "generator_lm_head.*",
 };
 
+// Learned positions or distances as position_embedding_type says, or something else entirely.
+enum class BertPositions : uint8_t { kLearned, kOwn };
+
 // Sizes, activation, epsilon, decoder masks, embeddings and layers, all as BertModel has them.
-EncoderSpec BertSpec(Config& config);
+EncoderSpec BertSpec(Config& config, BertPositions positions = BertPositions::kLearned);
 
 // A layer whose tensors start with `stem`.
 LayerSpec BertLayer(const std::string& stem);

@@ -104,12 +104,37 @@ const Case kCases[] = {
        b.fused_qkv = true;
        b.spec.causal = true;
      }},
+    {"windows and global tokens",
+     [](TinyModelBuilder& b) {
+       b.globals = true;
+       for (size_t l = 0; l < 3; ++l) b.spec.layers[l].window = 2 * l + 1;
+     }},
     {"keys and values shared by the heads, rotation of halves",
      [](TinyModelBuilder& b) {
        b.spec.heads = 6;
        b.spec.kv_heads = 2;
        b.spec.rotaries = {{.columns = 12, .exact = true}};
        for (LayerSpec& layer : b.spec.layers) layer.rotary = 0;
+     }},
+    {"norms of heads, rotation, keys and values shared by the heads",
+     [](TinyModelBuilder& b) {
+       b.spec.heads = 4;
+       b.spec.kv_heads = 2;
+       b.head_norms = true;
+       b.spec.norm_kind = NormKind::kRmsNorm;
+       b.spec.rotaries = {{.columns = 12, .exact = true}};
+       for (LayerSpec& layer : b.spec.layers) layer.rotary = 0;
+     }},
+    {"norms around sublayers, gains stored less one, scores over 20",
+     [](TinyModelBuilder& b) {
+       b.output_norms = true;
+       b.head_norms = true;
+       b.gated = true;
+       b.biases = false;
+       b.spec.norm_kind = NormKind::kRmsNorm;
+       b.spec.norm_place = NormPlace::kPre;
+       b.spec.gain_offset = 1;
+       b.spec.score_scale = 0.05f;
      }},
     {"two rotations, one of them partial and of neighbours",
      [](TinyModelBuilder& b) {
@@ -146,8 +171,10 @@ TEST_CASE("forward pass, hidden states and attention rows equal the twin's") {
     for (size_t text = 0; text < batch.texts(); ++text) {
       const size_t begin = static_cast<size_t>(batch.starts[text]);
       const size_t length = kLengths[text];
+      std::span<const uint8_t> globals;
+      if (!batch.globals.empty()) globals = std::span(batch.globals).subspan(begin, length);
       expected.push_back(twin.Encode(std::span(batch.ids).subspan(begin, length),
-                                     std::span(batch.types).subspan(begin, length)));
+                                     std::span(batch.types).subspan(begin, length), globals));
     }
 
     test::ForEachTier([&](CpuTier) {
@@ -250,6 +277,11 @@ const Refusal kRefusals[] = {
      StatusCode::kUnsupported, "layer 2"},
     {"a layer that repeats a later one", [](EncoderSpec& s) { s.layers[1].same_as = 2; },
      StatusCode::kUnsupported, "layer 1"},
+    {"norms of outputs in a post-norm model",
+     [](EncoderSpec& s) { s.layers[1].ffn_output_norm = s.layers[1].ffn_norm; },
+     StatusCode::kUnsupported, "norms of outputs"},
+    {"LayerNorm of heads", [](EncoderSpec& s) { s.layers[1].query_norm = s.layers[1].ffn_norm; },
+     StatusCode::kUnsupported, "norms of heads"},
     {"odd number of buckets", [](EncoderSpec& s) { s.score_bias.buckets = 31; },
      StatusCode::kUnsupported, "31 buckets"},
     {"tables for texts without end",
@@ -299,6 +331,7 @@ TEST_CASE("batches out of range are refused") {
     const char* name;
     std::vector<int32_t> ids, types, starts;
     bool good = false;
+    std::vector<uint8_t> globals = {};
   };
   const BadBatch batches[] = {
       {"good", {1, 49}, {0, 1}, {0, 1, 2}, true},
@@ -313,11 +346,12 @@ TEST_CASE("batches out of range are refused") {
       {"starts descend", {1, 2}, {}, {0, 2, 1, 2}},
       {"starts begin late", {1, 2}, {}, {1, 2}},
       {"too few types", {1, 2}, {0}, {0, 2}},
+      {"globals without global attention", {1, 2}, {}, {0, 2}, false, {1, 0}},
       {"ids without texts", {1}, {}, {}},
   };
   for (const BadBatch& bad : batches) {
     CAPTURE(bad.name);
-    const RaggedBatch batch{bad.ids, bad.types, bad.starts};
+    const RaggedBatch batch{bad.ids, bad.types, bad.starts, bad.globals};
     CHECK(encoder->CheckBatch(batch).ok() == bad.good);
     const Status status =
         EncodeTokens(*encoder, batch, {}, [](size_t, MatView<const float>) { return Status(); });

@@ -31,6 +31,7 @@ TokenBatch Pick(const TokenBatch& batch, std::span<const size_t> texts) {
     for (int32_t t = batch.starts[text]; t < batch.starts[text + 1]; ++t) {
       picked.ids.push_back(batch.ids[t]);
       picked.types.push_back(batch.types[t]);
+      if (!batch.globals.empty()) picked.globals.push_back(batch.globals[t]);
     }
     picked.EndText();
   }
@@ -59,7 +60,7 @@ struct Model {
 };
 
 std::vector<Model> Models() {
-  std::vector<Model> models(3);
+  std::vector<Model> models(5);
   models[0].name = "post-norm";
   models[1].name = "gated pre-norm";
   models[1].builder.gated = true;
@@ -67,6 +68,19 @@ std::vector<Model> Models() {
   models[2].name = "window, embedding projection";
   models[2].builder.spec.layers[0].window = 5;
   models[2].builder.spec.embeddings.size = 24;
+  models[3].name = "norms of heads and outputs, shared keys, rotation, causal";
+  TinyModelBuilder& builder = models[3].builder;
+  builder.spec.heads = 4;
+  builder.spec.kv_heads = 2;
+  builder.spec.causal = true;
+  builder.head_norms = builder.output_norms = builder.gated = true;
+  builder.spec.norm_kind = NormKind::kRmsNorm;
+  builder.spec.norm_place = NormPlace::kPre;
+  builder.spec.rotaries = {{.columns = 12}};
+  for (LayerSpec& layer : builder.spec.layers) layer.rotary = 0;
+  models[4].name = "windows and global tokens";
+  models[4].builder.globals = true;
+  for (LayerSpec& layer : models[4].builder.spec.layers) layer.window = 3;
   return models;
 }
 

@@ -67,7 +67,10 @@ class TinyModelBuilder {
   bool biases = true;
   bool gated = false;
   bool type_table = true;
-  bool distances = false;  // learned keys of distances in every layer
+  bool distances = false;     // learned keys of distances in every layer
+  bool globals = false;       // projections of global tokens in every layer
+  bool head_norms = false;    // of queries and keys
+  bool output_norms = false;  // of both sublayers
   uint64_t seed = 1;
 
   TinyModelBuilder() {
@@ -117,8 +120,11 @@ class TinyModelBuilder {
     return {.name = name};
   }
 
+  TensorRef Gain(const std::string& name, size_t cols) {
+    return Tensor(name + ".gamma", {cols}, 0.2f, 1.0f - spec.gain_offset);
+  }
   NormRef Norm(const std::string& name, size_t cols) {
-    return {Tensor(name + ".gamma", {cols}, 0.2f, 1.0f), Tensor(name + ".beta", {cols}, 0.2f)};
+    return {Gain(name, cols), Tensor(name + ".beta", {cols}, 0.2f)};
   }
 
   LinearRef Product(const std::string& name, size_t in, size_t out) {
@@ -160,12 +166,25 @@ class TinyModelBuilder {
       layer.distances =
           Tensor(name + ".distances", {2 * spec.embeddings.max_positions - 1, spec.head_dim}, 0.5f);
     }
+    if (globals) {
+      layer.global_query = Product(name + ".global_query", spec.hidden, inner);
+      layer.global_key = Product(name + ".global_key", spec.hidden, kv_inner);
+      layer.global_value = Product(name + ".global_value", spec.hidden, kv_inner);
+    }
     layer.attention_output = Product(name + ".output", inner, spec.hidden);
     layer.attention_norm = Norm(name + ".attention_norm", spec.hidden);
     layer.ffn_up = Product(name + ".up", spec.hidden, spec.intermediate);
     if (gated) layer.ffn_gate = Product(name + ".gate", spec.hidden, spec.intermediate);
     layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden);
     layer.ffn_norm = Norm(name + ".ffn_norm", spec.hidden);
+    if (head_norms) {
+      layer.query_norm.gamma = Gain(name + ".query_norm", spec.head_dim);
+      layer.key_norm.gamma = Gain(name + ".key_norm", spec.head_dim);
+    }
+    if (output_norms) {
+      layer.attention_output_norm.gamma = Gain(name + ".attention_output_norm", spec.hidden);
+      layer.ffn_output_norm.gamma = Gain(name + ".ffn_output_norm", spec.hidden);
+    }
   }
 
   std::shared_ptr<MemorySource> source_;
@@ -179,6 +198,7 @@ inline std::unique_ptr<Encoder> MakeEncoder(TinyModelBuilder& builder) {
   return std::move(*encoder);
 }
 
+// Every fifth token or so is global if the model has global tokens.
 inline TokenBatch RandomBatch(std::span<const size_t> lengths, const EncoderSpec& spec,
                               uint64_t seed = 7) {
   Random random(seed);
@@ -190,6 +210,8 @@ inline TokenBatch RandomBatch(std::span<const size_t> lengths, const EncoderSpec
     }
     batch.EndText();
   }
+  if (!spec.layers.front().global_query.weight.present()) return batch;
+  for (size_t t = 0; t < batch.ids.size(); ++t) batch.globals.push_back(random.Index(5) == 0);
   return batch;
 }
 

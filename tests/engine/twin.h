@@ -24,7 +24,8 @@ class Twin {
  public:
   Twin(const EncoderSpec& spec, const MemorySource& source) : spec_(spec), source_(source) {}
 
-  TwinResult Encode(std::span<const int32_t> ids, std::span<const int32_t> types) const {
+  TwinResult Encode(std::span<const int32_t> ids, std::span<const int32_t> types,
+                    std::span<const uint8_t> globals = {}) const {
     TwinResult result;
     Rows h = Embed(ids, types);
     result.attention.resize(spec_.layers.size());
@@ -33,10 +34,11 @@ class Twin {
       const LayerSpec& layer = spec_.layers[l];
       result.hidden.push_back(h);
       const Rows context =
-          Attend(layer, pre ? Norm(layer.attention_norm, h) : h, &result.attention[l]);
-      Add(&h, Product(layer.attention_output, context, spec_.hidden));
+          Attend(layer, pre ? Norm(layer.attention_norm, h) : h, globals, &result.attention[l]);
+      const Rows attended = Product(layer.attention_output, context, spec_.hidden);
+      Add(&h, Norm(layer.attention_output_norm, attended));
       if (!pre) h = Norm(layer.attention_norm, h);
-      Add(&h, FeedForward(layer, pre ? Norm(layer.ffn_norm, h) : h));
+      Add(&h, Norm(layer.ffn_output_norm, FeedForward(layer, pre ? Norm(layer.ffn_norm, h) : h)));
       if (!pre) h = Norm(layer.ffn_norm, h);
     }
     if (spec_.final_norm.gamma.present()) h = Norm(spec_.final_norm, h);
@@ -123,11 +125,22 @@ class Twin {
       for (const double value : row) variance += (value - mean) * (value - mean) / n;
       for (size_t c = 0; c < row.size(); ++c) {
         row[c] = (row[c] - mean) / std::sqrt(variance + static_cast<double>(spec_.norm_epsilon)) *
-                 static_cast<double>(gamma[c]);
+                 (static_cast<double>(gamma[c]) + static_cast<double>(spec_.gain_offset));
         if (centred && !beta.empty()) row[c] += static_cast<double>(beta[c]);
       }
     }
     return y;
+  }
+
+  // Every head of every row by itself.
+  void NormHeads(const NormRef& ref, Rows* x) const {
+    if (!ref.gamma.present()) return;
+    for (std::vector<double>& row : *x) {
+      for (size_t begin = 0; begin < row.size(); begin += spec_.head_dim) {
+        const std::span<double> head = std::span(row).subspan(begin, spec_.head_dim);
+        std::copy_n(Norm(ref, {{head.begin(), head.end()}})[0].begin(), head.size(), head.begin());
+      }
+    }
   }
 
   bool Sees(const LayerSpec& layer, size_t i, size_t j) const {
@@ -195,10 +208,33 @@ class Twin {
     return score * scale + Bias(head, -apart);
   }
 
-  Rows Attend(const LayerSpec& layer, const Rows& x, std::vector<Rows>* attention) const {
+  // Rows of global tokens come from projections of their own and see everything.
+  Rows Attend(const LayerSpec& layer, const Rows& x, std::span<const uint8_t> globals,
+              std::vector<Rows>* attention) const {
+    Rows context = AttendLocally(layer, x, globals, attention);
+    if (globals.empty()) return context;
+    LayerSpec whole = layer;
+    whole.query = layer.global_query;
+    whole.key = layer.global_key;
+    whole.value = layer.global_value;
+    whole.window = kNoWindow;
+    std::vector<Rows> whole_attention;
+    const Rows whole_context = AttendLocally(whole, x, {}, &whole_attention);
+    for (size_t t = 0; t < x.size(); ++t) {
+      if (globals[t] == 0) continue;
+      context[t] = whole_context[t];
+      for (size_t h = 0; h < spec_.heads; ++h) (*attention)[h][t] = whole_attention[h][t];
+    }
+    return context;
+  }
+
+  Rows AttendLocally(const LayerSpec& layer, const Rows& x, std::span<const uint8_t> globals,
+                     std::vector<Rows>* attention) const {
     const size_t d = spec_.head_dim, kv_heads = spec_.kv_heads == 0 ? spec_.heads : spec_.kv_heads;
     Rows q = Product(layer.query, x, spec_.heads * d), k = Product(layer.key, x, kv_heads * d);
     const Rows v = Product(layer.value, x, kv_heads * d);
+    NormHeads(layer.query_norm, &q);
+    NormHeads(layer.key_norm, &k);
     Rotate(layer, &q);
     Rotate(layer, &k);
     Rows context(x.size(), std::vector<double>(spec_.heads * d));
@@ -208,7 +244,7 @@ class Twin {
       for (size_t i = 0; i < x.size(); ++i) {
         double sum = 0;
         for (size_t j = 0; j < x.size(); ++j) {
-          if (!Sees(layer, i, j)) continue;
+          if (!Sees(layer, i, j) && (globals.empty() || globals[j] == 0)) continue;
           sum += weights[i][j] = std::exp(Score(layer, &q[i][head * d], &k[j][kv * d], head, i, j));
         }
         for (size_t j = 0; j < x.size(); ++j) {

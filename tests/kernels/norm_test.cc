@@ -22,22 +22,25 @@ struct Case {
   bool residual = false;
   bool beta = true;
   float epsilon = 1e-12f;
+  bool shortcut = false;  // RmsNorm only
 };
 
 std::string Name(const Case& c) {
   return "cols " + std::to_string(c.cols) + " offset " + std::to_string(c.offset) +
-         (c.residual ? " residual" : "") + (c.beta ? "" : " no beta");
+         (c.residual ? " residual" : "") + (c.beta ? "" : " no beta") +
+         (c.shortcut ? " shortcut" : "");
 }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (size_t cols = 1; cols <= 35; ++cols) {
-    cases.push_back({cols, 2, cols % 5, cols % 2 == 0, cols % 3 != 0, 1e-5f});
+    cases.push_back({cols, 2, cols % 5, cols % 2 == 0, cols % 3 != 0, 1e-5f, cols % 4 < 2});
   }
   for (const size_t cols : {48, 100, 383, 384, 385, 768, 1023}) {
     for (const bool residual : {false, true}) {
       cases.push_back({cols, 3, 0, residual});
       cases.push_back({cols, 3, 1, residual, false, 1e-5f});
+      cases.push_back({cols, 9, 2, residual, true, 1e-6f, true});
     }
   }
   return cases;
@@ -46,7 +49,7 @@ std::vector<Case> Cases() {
 struct Inputs {
   Case c;
   size_t stride;
-  Buffer x, residual, gamma, beta;
+  Buffer x, residual, gamma, beta, shortcut;
 
   explicit Inputs(const Case& options, float mean = 0.3f)
       : c(options),
@@ -54,7 +57,8 @@ struct Inputs {
         x(NormalFloats(c.rows * stride, c.cols), c.offset),
         residual(NormalFloats(c.rows * stride, c.cols + 1), c.offset + 1),
         gamma(RandomFloats(c.cols, c.cols + 2, 0.5f, 1.5f), c.offset + 2),
-        beta(RandomFloats(c.cols, c.cols + 3), c.offset + 3) {
+        beta(RandomFloats(c.cols, c.cols + 3), c.offset + 3),
+        shortcut(NormalFloats(c.rows * stride, c.cols + 4), c.offset + 5) {
     for (float& value : x.span()) value += mean;
   }
 
@@ -66,6 +70,8 @@ struct Inputs {
     args.residual_stride = stride;
     args.gamma = gamma.data();
     if (c.beta) args.beta = beta.data();
+    if (c.shortcut) args.shortcut = shortcut.data();
+    args.shortcut_stride = stride;
     args.epsilon = c.epsilon;
     args.rows = c.rows;
     args.cols = c.cols;
@@ -92,7 +98,9 @@ struct Inputs {
       }
       const double scale = 1.0 / std::sqrt(variance + static_cast<double>(c.epsilon));
       for (size_t i = 0; i < c.cols; ++i) {
-        const double shift = kCentered && c.beta ? static_cast<double>(beta[i]) : 0.0;
+        double shift = 0.0;
+        if (kCentered && c.beta) shift = static_cast<double>(beta[i]);
+        if (!kCentered && c.shortcut) shift = static_cast<double>(shortcut[r * stride + i]);
         out.push_back((s[i] - mean) * scale * static_cast<double>(gamma[i]) + shift);
       }
     }
@@ -163,6 +171,26 @@ TEST_CASE("out may be x or the residual") {
         }
         CHECK(SameBits(rows, expected));
       }
+    });
+  }
+}
+
+TEST_CASE("out may be the shortcut") {
+  for (const size_t cols : {5, 33, 384}) {
+    const Case c{cols, 9, 0, false, false, 1e-6f, true};
+    const Inputs inputs(c);
+    ForEachTier([&](CpuTier) {
+      const std::vector<float> expected = RunRmsNorm(inputs);
+      Inputs copy(c);
+      NormArgs args = copy.Args(&copy.shortcut);
+      args.out_stride = copy.stride;
+      RmsNorm(args);
+      std::vector<float> rows;
+      for (size_t r = 0; r < c.rows; ++r) {
+        const float* row = copy.shortcut.data() + r * copy.stride;
+        rows.insert(rows.end(), row, row + cols);
+      }
+      CHECK(SameBits(rows, expected));
     });
   }
 }

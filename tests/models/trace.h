@@ -55,13 +55,59 @@ inline Trace TraceText(const Model::Impl& model, const TokenBatch& batch) {
   return trace;
 }
 
-// The tokens of an entry of "texts" or "pairs".
-inline TokenBatch TokensOf(const JsonValue& text) {
+// The tokens of an entry of "texts" or "pairs", those at `globals` global.
+inline TokenBatch TokensOf(const JsonValue& text, const JsonValue* globals = nullptr) {
   TokenBatch batch;
   batch.ids = ToInts(*text.Find("ids"));
   if (const JsonValue* types = text.Find("type_ids")) batch.types = ToInts(*types);
+  if (globals != nullptr) {
+    batch.globals.resize(batch.ids.size());
+    for (const int32_t place : ToInts(*globals)) batch.globals[static_cast<size_t>(place)] = 1;
+  }
   batch.EndText();
   return batch;
+}
+
+// Attention rows as transformers' Longformer has them, of one layer: for each head and query the
+// global keys, then the keys from `window` before to `window` after it, global ones among them 0.
+// The rows of global queries, which it keeps elsewhere, are 0. [heads, tokens, globals + width]
+inline std::vector<float> WindowedRows(std::span<const float> rows, const TokenBatch& batch,
+                                       size_t heads, size_t window) {
+  const size_t tokens = batch.ids.size();
+  std::vector<size_t> globals;
+  for (size_t t = 0; t < batch.globals.size(); ++t) {
+    if (batch.globals[t] != 0) globals.push_back(t);
+  }
+  const auto is_global = [&](size_t t) { return !batch.globals.empty() && batch.globals[t] != 0; };
+  const size_t width = globals.size() + 2 * window + 1;
+  std::vector<float> out(heads * tokens * width);
+  for (size_t row = 0; row < heads * tokens; ++row) {
+    const size_t query = row % tokens;
+    if (is_global(query)) continue;
+    const float* from = rows.data() + row * tokens;
+    float* to = out.data() + row * width;
+    for (const size_t key : globals) *to++ = from[key];
+    for (size_t b = 0; b < 2 * window + 1; ++b) {
+      const size_t key = query + b - window;  // wraps below 0
+      if (key < tokens && !is_global(key)) to[b] = from[key];
+    }
+  }
+  return out;
+}
+
+// Worst excess of the attention rows that a golden keeps layer by layer, in that layout.
+inline double WindowedExcess(const Golden& golden, const std::string& stem, const Trace& got,
+                             const TokenBatch& batch, const EncoderSpec& spec) {
+  double worst = 0;
+  const size_t layer_size = got.attention.size() / spec.layers.size();
+  for (size_t l = 0; l < spec.layers.size(); ++l) {
+    const std::string name = stem + ".attn." + std::to_string(l);
+    if (golden.Find(name) == nullptr) continue;
+    const auto rows = std::span(got.attention).subspan(l * layer_size, layer_size);
+    const auto windowed = WindowedRows(rows, batch, spec.heads, spec.layers[l].window);
+    worst = std::max(worst, golden.Excess(windowed, golden.Read(name)));
+  }
+  return worst;
 }
 
 // Worst excess over the tolerance among the golden's tensors of one text or pair.

@@ -1,0 +1,102 @@
+#include "models/architectures/decoder.h"
+
+#include <algorithm>
+
+#include "engine/distances.h"
+
+namespace pozor {
+namespace {
+
+struct Biases {
+  bool attention, ffn;
+};
+
+LinearRef DenseWith(bool bias, const std::string& stem) {
+  LinearRef ref = Dense(stem);
+  if (!bias) ref.bias = {};
+  return ref;
+}
+
+NormRef Gain(const std::string& stem) {
+  NormRef ref = Norm(stem);
+  ref.beta = {};
+  return ref;
+}
+
+LayerSpec Layer(const std::string& stem, const Biases& biases, bool head_norms) {
+  LayerSpec layer;
+  const std::string attention = stem + "self_attn.", ffn = stem + "mlp.";
+  layer.query = DenseWith(biases.attention, attention + "q_proj");
+  layer.key = DenseWith(biases.attention, attention + "k_proj");
+  layer.value = DenseWith(biases.attention, attention + "v_proj");
+  layer.attention_output = DenseWith(biases.attention, attention + "o_proj");
+  layer.attention_norm = Gain(stem + "input_layernorm");
+  if (head_norms) {
+    layer.query_norm = Gain(attention + "q_norm");
+    layer.key_norm = Gain(attention + "k_norm");
+  }
+  layer.ffn_gate = DenseWith(biases.ffn, ffn + "gate_proj");
+  layer.ffn_up = DenseWith(biases.ffn, ffn + "up_proj");
+  layer.ffn_down = DenseWith(biases.ffn, ffn + "down_proj");
+  layer.ffn_norm = Gain(stem + "post_attention_layernorm");
+  return layer;
+}
+
+}  // namespace
+
+EncoderSpec DecoderSpec(Config& config, const DecoderDefaults& defaults) {
+  SizeKeys keys;
+  keys.head_dim = "head_dim";
+  keys.absent_head_dim = defaults.head_dim;
+  EncoderSpec spec = ReadSizes(config, keys);
+  spec.token_limit = std::min(spec.embeddings.max_positions, kLongestDistance);
+  spec.embeddings.position_kind = PositionKind::kNone;
+  spec.embeddings.word.name = "embed_tokens.weight";
+  if (config.Has("num_key_value_heads")) {
+    spec.kv_heads = config.Size("num_key_value_heads", kMostHeads,
+                                "heads of keys and values, shared by groups of query heads");
+  }
+  spec.activation = config.ActivationOr(defaults.activation_key, defaults.activation,
+                                        "activation of the feed-forward's gate");
+  spec.norm_kind = NormKind::kRmsNorm;
+  spec.norm_place = NormPlace::kPre;
+  spec.norm_epsilon =
+      config.PositiveOr("rms_norm_eps", defaults.norm_epsilon, "epsilon of every RMSNorm");
+  spec.final_norm = Gain("norm");
+
+  Biases biases;
+  biases.attention = config.FlagOr("attention_bias", false, "biases of Q, K, V and output");
+  biases.ffn = config.FlagOr("mlp_bias", false, "biases of the feed-forward");
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    spec.layers[i] = Layer("layers." + std::to_string(i) + ".", biases, defaults.head_norms);
+  }
+  constexpr std::string_view kNoEffect[] = {"pretraining_tp", "cache_implementation"};
+  config.Ignore(kNoEffect, "changes no f32 result");
+  return spec;
+}
+
+std::vector<bool> ReadSliding(Config& config, size_t layers,
+                              const std::function<bool(size_t)>& absent) {
+  const std::vector<std::string> types =
+      config.Texts("layer_types", "which layers look through a window");
+  std::vector<bool> sliding(layers);
+  if (!config.Has("layer_types")) {
+    for (size_t i = 0; i < layers; ++i) sliding[i] = absent(i);
+    return sliding;
+  }
+  if (types.size() != layers) {
+    config.Fail(Corrupt(config.name() + ": layer_types has " + std::to_string(types.size()) +
+                        " entries for " + std::to_string(layers) +
+                        " layers; check the configuration"));
+    return sliding;
+  }
+  for (size_t i = 0; i < layers; ++i) {
+    sliding[i] = types[i] == "sliding_attention";
+    if (sliding[i] || types[i] == "full_attention") continue;
+    config.Fail(Unsupported(config.name() + ": layer_types has \"" + types[i] +
+                            "\", this kind of layer is not supported; use another model"));
+  }
+  return sliding;
+}
+
+}  // namespace pozor
