@@ -179,7 +179,7 @@ void RegisterAll() {
                                    {1024, 3072}, {1024, 1024}, {1024, 4096}, {4096, 1024}};
   for (const GemmKernel& kernel : pozor::AllGemmKernels()) {
     const PeakLoop* loop = FindPeak(kernel);
-    if (!pozor::IsGemmKernelSupported(kernel) || loop == nullptr) continue;
+    if (!pozor::CpuRunsTier(kernel.tier) || loop == nullptr) continue;
     for (const auto& [k, n] : kShapes) {
       for (const size_t m : {1, 2, 4, 8, 12, 16, 32, 64, 128, 256}) {
         for (const bool cold : {false, true}) Register(kernel, *loop, {k, n, m, cold, false});

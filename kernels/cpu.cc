@@ -67,6 +67,17 @@ bool AmxStateGranted() {
 #endif
 }
 
+// True if the system saves tile configurations and tiles: bits 17 and 18 of XCR0.
+bool SystemSavesTiles() {
+  constexpr unsigned kTileState = 3u << 17;
+  if (!Bit(Cpuid(1, 0).ecx, 27)) return false;  // OSXSAVE: XGETBV may be executed
+  unsigned low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & kTileState) == kTileState;
+}
+
+bool HasAvx512Bf16() { return Cpuid(7, 0).eax >= 1 && Bit(Cpuid(7, 1).eax, 5); }
+
 std::vector<CpuTier> DetectTiers() {
   // Highway's answer includes the operating system's part (XCR0) for AVX2 and AVX-512.
   const int64_t targets = hwy::SupportedTargets();
@@ -84,11 +95,16 @@ std::vector<CpuTier> DetectTiers() {
   tiers.push_back(CpuTier::kAvx512);
   if (!Bit(leaf7.ecx, 11)) return tiers;
   tiers.push_back(CpuTier::kAvx512Vnni);
-  const bool bf16 = Bit(leaf7_1.eax, 5);
-  if (amd && bf16) tiers.push_back(CpuTier::kZen4);
+  if (amd && HasAvx512Bf16()) tiers.push_back(CpuTier::kZen4);
   const bool amx = Bit(leaf7.edx, 22) && Bit(leaf7.edx, 24) && Bit(leaf7.edx, 25);
-  if (amx && AmxStateGranted()) tiers.push_back(CpuTier::kAmx);
+  if (amx && SystemSavesTiles() && AmxStateGranted()) tiers.push_back(CpuTier::kAmx);
   return tiers;
+}
+
+// Instructions of a tier on a CPU that the tier is not for.
+bool RunsForeignTier(const std::vector<CpuTier>& own, CpuTier tier) {
+  return tier == CpuTier::kZen4 && HasAvx512Bf16() &&
+         std::find(own.begin(), own.end(), CpuTier::kAvx512) != own.end();
 }
 
 // What Highway may dispatch to under a cap, as a mask of targets to disable.
@@ -116,13 +132,16 @@ unsigned long Hwcap(bool second) {
 }
 
 std::vector<CpuTier> DetectTiers() {
-  constexpr unsigned long kHwcapDotprod = 1ul << 20, kHwcapSve = 1ul << 22, kHwcap2I8mm = 1ul << 13;
+  constexpr unsigned long kHwcapDotprod = 1ul << 20, kHwcapSve = 1ul << 22;
+  constexpr unsigned long kHwcap2I8mmBf16 = 3ul << 13;
   std::vector<CpuTier> tiers = {CpuTier::kNeon};
   if ((Hwcap(false) & kHwcapDotprod) != 0) tiers.push_back(CpuTier::kDotprod);
-  if ((Hwcap(true) & kHwcap2I8mm) != 0) tiers.push_back(CpuTier::kI8mm);
+  if ((Hwcap(true) & kHwcap2I8mmBf16) == kHwcap2I8mmBf16) tiers.push_back(CpuTier::kI8mm);
   if ((Hwcap(false) & kHwcapSve) != 0) tiers.push_back(CpuTier::kSve);
   return tiers;
 }
+
+bool RunsForeignTier(const std::vector<CpuTier>&, CpuTier) { return false; }
 
 int64_t TargetsAbove(CpuTier cap) {
   return cap == CpuTier::kSve ? 0 : HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128;
@@ -174,6 +193,11 @@ std::string CpuTierNames() {
 }
 
 std::vector<CpuTier> SupportedCpuTiers() { return CachedTiers(); }
+
+bool CpuRunsTier(CpuTier tier) {
+  const std::vector<CpuTier>& tiers = CachedTiers();
+  return std::find(tiers.begin(), tiers.end(), tier) != tiers.end() || RunsForeignTier(tiers, tier);
+}
 
 CpuTier ActiveCpuTier() {
   const std::vector<CpuTier>& tiers = CachedTiers();

@@ -24,7 +24,7 @@ enum class CpuTier : uint8_t {
   // AArch64
   kNeon,
   kDotprod,
-  kI8mm,
+  kI8mm,  // + I8MM and BF16, which Armv8.6 has together
   kSve,
 };
 
@@ -39,6 +39,11 @@ std::string CpuTierNames();
 
 // Tiers that this machine (CPU and OS) can run, lowest first. Never empty.
 std::vector<CpuTier> SupportedCpuTiers();
+
+// True if the CPU and the system can execute what kernels of `tier` use, whatever the cap. More
+// than SupportedCpuTiers(): AVX512-BF16 on Intel is slower than f32 and makes no zen4 of that CPU,
+// but kernels of zen4 run on it.
+bool CpuRunsTier(CpuTier tier);
 
 // Best supported tier that the cap admits.
 CpuTier ActiveCpuTier();

@@ -127,8 +127,8 @@ size_t PackedGroup(PackedLayout layout) {
 }
 
 size_t PackedPanelBytes(PackedLayout layout, size_t k) {
-  // A group of any layout takes 4 bytes a column. int8: whole tiles of 64 inputs.
-  if (layout == PackedLayout::kS8x16x4) k = RoundUp(k, 64);
+  // A group of any layout takes 4 bytes a column. bf16 and int8: whole tiles of 16 groups.
+  if (layout != PackedLayout::kF32x16) k = RoundUp(k, 16 * PackedGroup(layout));
   return DivCeil(k, PackedGroup(layout)) * kPanelColumns * 4;
 }
 

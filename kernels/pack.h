@@ -1,6 +1,6 @@
 // Packed weight layouts. K runs down a panel of 16 columns, in groups of 1 (f32), 2 (bf16) or
 // 4 (int8): [n/16][k/group][16][group], zero-padded in both directions: n to 16, k to the group,
-// and in int8 to 64.
+// to 32 in bf16 and to 64 in int8.
 #ifndef POZOR_KERNELS_PACK_H_
 #define POZOR_KERNELS_PACK_H_
 
@@ -14,7 +14,7 @@ namespace pozor {
 // Values are stored in prepared files: never renumber.
 enum class PackedLayout : uint8_t {
   kF32x16 = 0,     // [n/16][k][16] f32
-  kBf16x16x2 = 1,  // [n/16][k/2][16][2] bf16
+  kBf16x16x2 = 1,  // [n/16][k/2][16][2] bf16, rounded to nearest even
   kS8x16x4 = 2,    // [n/16][k/4][16][4] s8, with column scales and column sums
 };
 
@@ -54,6 +54,10 @@ struct WeightView {
 // column, -1 for a zero column; null is the identity. `panels` points to panel 0, 64-byte aligned.
 void PackF32(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,
              size_t panel_end, float* panels);
+
+// The same as bf16: kBf16x16x2. A NaN stays one.
+void PackBf16(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,
+              size_t panel_end, Bf16* panels);
 
 // Where PackS8 puts its result, as PackedMatrix has it. All 64-byte aligned.
 struct PackedS8 {

@@ -5,6 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/peak.cc"
 #include "hwy/foreach_target.h"  // re-includes this file once per target
+#include "kernels/amx-inl.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -74,6 +75,64 @@ void RunPeakDot(size_t iterations) {
         "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
   // clang-format on
 }
+
+#if HWY_TARGET == HWY_AVX3
+
+#define POZOR_PEAK_BF16(r) "vdpbf16ps %%zmm14, %%zmm15, %%zmm" #r "\n\t"
+
+inline constexpr double kPeakBf16Ops = 2.0 * 24.0 * 2.0 * kLanes;
+
+void RunPeakBf16(size_t iterations) {
+  const uint32_t ones = 0x3F803F80u;
+  // clang-format off
+  asm volatile(
+      "vpbroadcastd %[ones], %%zmm14\n\t"
+      "vpbroadcastd %[ones], %%zmm15\n\t"
+      POZOR_PEAK_EACH(POZOR_PEAK_ZERO)
+      "1:\n\t"
+      POZOR_PEAK_EACH(POZOR_PEAK_BF16)
+      POZOR_PEAK_EACH(POZOR_PEAK_BF16)
+      "dec %[count]\n\t"
+      "jnz 1b\n\t"
+      "vzeroupper\n\t"
+      : [count] "+r"(iterations)
+      : [ones] "m"(ones)
+      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+  // clang-format on
+}
+
+#undef POZOR_PEAK_BF16
+
+// Four sums of tiles in turn; zeros throughout, which no multiplier is quicker for.
+inline constexpr double kPeakTileBytesOps = 2.0 * 8.0 * 16.0 * 16.0 * 64.0;
+inline constexpr double kPeakTileHalvesOps = 2.0 * 8.0 * 16.0 * 16.0 * 32.0;
+
+template <class Format>
+void RunPeakTiles(size_t iterations) {
+  ConfigureTiles();
+  ZeroTile<0>();
+  ZeroTile<1>();
+  ZeroTile<2>();
+  ZeroTile<3>();
+  ZeroTile<4>();
+  ZeroTile<5>();
+  ZeroTile<6>();
+  ZeroTile<7>();
+  for (; iterations != 0; --iterations) {
+    for (int i = 0; i < 2; ++i) {
+      Format::template Dot<0, 4, 6>();
+      Format::template Dot<1, 4, 7>();
+      Format::template Dot<2, 5, 6>();
+      Format::template Dot<3, 5, 7>();
+    }
+  }
+}
+
+void RunPeakTileBytes(size_t iterations) { RunPeakTiles<Bytes>(iterations); }
+void RunPeakTileHalves(size_t iterations) { RunPeakTiles<Halves>(iterations); }
+
+#endif  // HWY_TARGET == HWY_AVX3
 
 #undef POZOR_PEAK_VNNI
 #undef POZOR_PEAK_DOT
@@ -199,6 +258,9 @@ constexpr PeakLoop kLoops[] = {
 #if HWY_TARGETS & HWY_AVX3
     {"avx512-f32", CpuTier::kAvx512, N_AVX3::kPeakOps, &N_AVX3::RunPeakF32},
     {"avx512-vnni-u8s8", CpuTier::kAvx512Vnni, N_AVX3::kPeakDotOps, &N_AVX3::RunPeakDot},
+    {"zen4-bf16", CpuTier::kZen4, N_AVX3::kPeakBf16Ops, &N_AVX3::RunPeakBf16},
+    {"amx-u8s8", CpuTier::kAmx, N_AVX3::kPeakTileBytesOps, &N_AVX3::RunPeakTileBytes},
+    {"amx-bf16", CpuTier::kAmx, N_AVX3::kPeakTileHalvesOps, &N_AVX3::RunPeakTileHalves},
 #endif
 #if HWY_ARCH_ARM_A64
     {"neon-f32", CpuTier::kNeon, HWY_NAMESPACE::kPeakOps, &HWY_NAMESPACE::RunPeakF32},

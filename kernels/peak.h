@@ -19,7 +19,7 @@ struct PeakLoop {
   void (*run)(size_t iterations);
 };
 
-// Loops that this build contains; run only those whose tier SupportedCpuTiers() lists.
+// Loops that this build contains; run only those whose tier CpuRunsTier() admits.
 std::span<const PeakLoop> AllPeakLoops();
 
 // Reads n bytes (a multiple of 1024, 64-byte aligned) once, at full width; returns a checksum.

@@ -297,7 +297,8 @@ TEST_CASE("kernel names follow the grammar and match their rows") {
 
 TEST_CASE("every tier has a kernel for every number of rows") {
   ForEachTier([](CpuTier tier) {
-    for (const PackedLayout layout : {PackedLayout::kF32x16, PackedLayout::kS8x16x4}) {
+    for (const PackedLayout layout :
+         {PackedLayout::kF32x16, PackedLayout::kBf16x16x2, PackedLayout::kS8x16x4}) {
       for (size_t m = 0; m <= 300; ++m) {
         const GemmKernel& kernel = FindGemmKernel(layout, m);
         CHECK(kernel.tier <= tier);
