@@ -111,7 +111,7 @@ TEST_CASE("panel sizes follow the layout's group") {
   CHECK(PackedGroup(PackedLayout::kBf16x16x2) == 2);
   CHECK(PackedGroup(PackedLayout::kS8x16x4) == 4);
   CHECK(PackedPanelBytes(PackedLayout::kF32x16, 5) == 5 * 64);
-  CHECK(PackedPanelBytes(PackedLayout::kBf16x16x2, 5) == 3 * 64);
+  CHECK(PackedPanelBytes(PackedLayout::kBf16x16x2, 5) == 16 * 64);
   CHECK(PackedPanelBytes(PackedLayout::kS8x16x4, 5) == 16 * 64);
   CHECK(PackedPanelBytes(PackedLayout::kS8x16x4, 65) == 32 * 64);
 }
