@@ -46,6 +46,7 @@ struct S8Text {
   float* v_weight;  // [keys] kLargestWeight * sv / max sv
   float* v_unit;    // [blocks] max sv / kLargestWeight
   float* inverse;   // [keys], while they are quantised
+  float* v_inverse;
 };
 
 struct S8Block : Block {
@@ -56,30 +57,72 @@ struct S8Block : Block {
   int32_t* sums;         // [kQueryBlock, head_stride]
 };
 
+// max|x| of a row, lane by lane, as bit patterns: NaN above infinity.
+HWY_INLINE VI LargestOfRow(const float* row, size_t cols) {
+  const DF df;
+  const DI32 di;
+  VI max = hn::BitCast(di, hn::Abs(hn::Load(df, row)));
+  for (size_t c = kLanes; c < cols; c += kLanes) {
+    max = hn::Max(max, hn::BitCast(di, hn::Abs(hn::Load(df, row + c))));
+  }
+  return max;
+}
+
+// In every 128-bit block the maxima of that block of four vectors.
+HWY_INLINE VI ReduceBlocks(VI v0, VI v1, VI v2, VI v3) {
+  const DI32 di;
+  const hn::RepartitionToWide<DI32> wide;
+  const VI low = hn::Max(hn::InterleaveLower(di, v0, v1), hn::InterleaveUpper(di, v0, v1));
+  const VI high = hn::Max(hn::InterleaveLower(di, v2, v3), hn::InterleaveUpper(di, v2, v3));
+  const auto low64 = hn::BitCast(wide, low), high64 = hn::BitCast(wide, high);
+  return hn::Max(hn::BitCast(di, hn::InterleaveLower(wide, low64, high64)),
+                 hn::BitCast(di, hn::InterleaveUpper(wide, low64, high64)));
+}
+
+// max|x| of rows [first, first + kLanes), a lane each; rows past the last repeat it.
+HWY_INLINE VI LargestOfRows(const float* x, size_t first, size_t rows, size_t cols) {
+  const auto largest = [&](size_t row) HWY_ATTR {
+    return LargestOfRow(x + HWY_MIN(first + row, rows - 1) * cols, cols);
+  };
+  const auto four = [&](size_t row) HWY_ATTR {
+    return ReduceBlocks(largest(row), largest(row + 1), largest(row + 2), largest(row + 3));
+  };
+  if constexpr (kLanes == 4) {
+    return four(0);
+  } else {
+    const DI32 di;
+    const VI u0 = four(0), u1 = four(4);
+    const VI v0 = hn::Max(hn::ConcatLowerLower(di, u1, u0), hn::ConcatUpperUpper(di, u1, u0));
+    if constexpr (kLanes == 8) {
+      return v0;
+    } else {
+      const VI u2 = four(8), u3 = four(12);
+      const VI v1 = hn::Max(hn::ConcatLowerLower(di, u3, u2), hn::ConcatUpperUpper(di, u3, u2));
+      alignas(64) static constexpr int32_t kEven[16] = {0,  1,  2,  3,  8,  9,  10, 11,
+                                                        16, 17, 18, 19, 24, 25, 26, 27};
+      alignas(64) static constexpr int32_t kOdd[16] = {4,  5,  6,  7,  12, 13, 14, 15,
+                                                       20, 21, 22, 23, 28, 29, 30, 31};
+      return hn::Max(hn::TwoTablesLookupLanes(di, v0, v1, hn::SetTableIndices(di, kEven)),
+                     hn::TwoTablesLookupLanes(di, v0, v1, hn::SetTableIndices(di, kOdd)));
+    }
+  }
+}
+
 // scales[r] = max|row r| / 127 and inverses[r] = 127 / max|row r| for rows [rows, cols], cols a
 // multiple of 16 at this stride. Arrays have room for whole vectors.
 HWY_INLINE void ScalesOfRows(const float* x, size_t rows, size_t cols, float* scales,
                              float* inverses) {
   const DF df;
   const DI32 di;
-  for (size_t r = 0; r < rows; ++r) {
-    const float* row = x + r * cols;
-    auto max = hn::BitCast(di, hn::Abs(hn::Load(df, row)));
-    for (size_t c = kLanes; c < cols; c += kLanes) {
-      max = hn::Max(max, hn::BitCast(di, hn::Abs(hn::Load(df, row + c))));
-    }
-    const int32_t bits = hn::ReduceMax(di, max);
-    std::memcpy(scales + r, &bits, sizeof(bits));
-  }
   for (size_t r = 0; r < rows; r += kLanes) {
-    const VF max = hn::Load(df, scales + r);
-    const auto finite = hn::Lt(hn::BitCast(di, max), hn::Set(di, 0x7F800000));
-    const auto usable = hn::And(hn::RebindMask(df, finite), hn::Ge(max, hn::Set(df, 1e-35f)));
+    const VI bits = LargestOfRows(x, r, rows, cols);
+    const VF max = hn::BitCast(df, bits);
+    const auto finite = hn::RebindMask(df, hn::Lt(bits, hn::Set(di, 0x7F800000)));
+    const auto usable = hn::And(finite, hn::Ge(max, hn::Set(df, 1e-35f)));
     const VF inverse = hn::IfThenElseZero(usable, hn::Div(hn::Set(df, 127.0f), max));
     const VF scale = hn::IfThenElseZero(usable, hn::Mul(max, hn::Set(df, 1.0f / 127.0f)));
     hn::Store(inverse, df, inverses + r);
-    hn::Store(hn::IfThenElse(hn::RebindMask(df, finite), scale, hn::Set(df, __builtin_nanf(""))),
-              df, scales + r);
+    hn::Store(hn::IfThenElse(finite, scale, hn::Set(df, __builtin_nanf(""))), df, scales + r);
   }
 }
 
@@ -97,47 +140,53 @@ HWY_INLINE VI JoinHalves(VI even, VI odd) {
   return hn::BitCast(di, hn::OddEven(shifted, hn::BitCast(d16, even)));
 }
 
+// RowsToWords for rows of kInRow vectors; 0: of any number.
+template <class Dots, size_t kInRow>
+void RowsToWordsOf(const float* x, size_t rows, size_t cols, const float* inverses, int32_t offset,
+                   int32_t* words) {
+  const DF df;
+  const DI32 di;
+  constexpr size_t kAtOnce = Dots::kByteKeys ? 4 : 2;
+  const auto base = hn::Set(di, offset - 0x4B400000);
+  const size_t in_row = kInRow != 0 ? kInRow : cols / kLanes, vectors = rows * in_row;
+  const auto integers = [&](size_t i) HWY_ATTR {
+    const VF value = hn::Load(df, x + i * kLanes);
+    return hn::Add(RoundToWord(value, hn::Set(df, inverses[i / in_row])), base);
+  };
+  const auto or_zero = [&](size_t i) HWY_ATTR { return i < vectors ? integers(i) : hn::Zero(di); };
+  const auto store = [&](size_t i, VI v0, VI v1, VI v2, VI v3) HWY_ATTR {
+    if constexpr (Dots::kByteKeys) {
+      const DU8 d8;
+      hn::Store(PackBytes(v0, v1, v2, v3), d8, reinterpret_cast<uint8_t*>(words) + i * kLanes);
+    } else {
+      const D16 d16;
+      const auto pairs = hn::OrderedDemote2To(d16, v0, v1);
+      hn::Store(pairs, d16, reinterpret_cast<int16_t*>(words) + i * kLanes);
+    }
+  };
+  size_t i = 0;
+  for (; i + kAtOnce <= vectors; i += kAtOnce) {
+    if constexpr (kAtOnce == 4) {
+      store(i, integers(i), integers(i + 1), integers(i + 2), integers(i + 3));
+    } else {
+      const VI v0 = integers(i), v1 = integers(i + 1);
+      store(i, v0, v1, v0, v1);
+    }
+  }
+  if (i < vectors) store(i, or_zero(i), or_zero(i + 1), or_zero(i + 2), or_zero(i + 3));
+}
+
 // Rows of `cols` floats (a multiple of 16) to rows of words: bytes plus `offset`, or 16-bit pairs.
 template <class Dots>
 HWY_INLINE void RowsToWords(const float* x, size_t rows, size_t cols, const float* inverses,
                             int32_t offset, int32_t* words) {
-  const DF df;
-  const DI32 di;
-  const auto base = hn::Set(di, offset - 0x4B400000);
-  const size_t vectors = rows * cols / kLanes, in_row = cols / kLanes;
-  size_t row = 0, column = 0;
-  const auto next = [&]() HWY_ATTR {
-    const VF value = hn::Load(df, x);
-    const VI integers = hn::Add(RoundToWord(value, hn::Set(df, inverses[row])), base);
-    x += kLanes;
-    if (++column == in_row) column = 0, ++row;
-    return integers;
-  };
-  if constexpr (Dots::kByteKeys) {
-    const DU8 d8;
-    uint8_t* to = reinterpret_cast<uint8_t*>(words);
-    size_t i = 0;
-    for (; i + 4 <= vectors; i += 4, to += 4 * kLanes) {
-      const VI v0 = next(), v1 = next(), v2 = next(), v3 = next();
-      hn::Store(PackBytes(v0, v1, v2, v3), d8, to);
-    }
-    if (i == vectors) return;
-    const VI zero = hn::Zero(di);
-    const VI v0 = next();
-    const VI v1 = i + 1 < vectors ? next() : zero;
-    const VI v2 = i + 2 < vectors ? next() : zero;
-    hn::Store(PackBytes(v0, v1, v2, zero), d8, to);
-  } else {
-    const D16 d16;
-    int16_t* to = reinterpret_cast<int16_t*>(words);
-    for (size_t i = 0; i + 2 <= vectors; i += 2, to += 2 * kLanes) {
-      const VI v0 = next(), v1 = next();
-      hn::Store(hn::OrderedDemote2To(d16, v0, v1), d16, to);
-    }
-    if (vectors % 2 != 0) {
-      const VI v0 = next();
-      hn::Store(hn::OrderedDemote2To(d16, v0, hn::Zero(di)), d16, to);
-    }
+  switch (cols / kLanes) {
+    case 2:
+      return RowsToWordsOf<Dots, 2>(x, rows, cols, inverses, offset, words);
+    case 4:
+      return RowsToWordsOf<Dots, 4>(x, rows, cols, inverses, offset, words);
+    default:
+      return RowsToWordsOf<Dots, 0>(x, rows, cols, inverses, offset, words);
   }
 }
 
@@ -194,6 +243,7 @@ HWY_INLINE void PlaceS8(const AttentionArgs& args, float* memory, S8Text* text, 
   text->k_scale = scratch.Take<float>(keys);
   text->v_weight = scratch.Take<float>(keys);
   text->inverse = scratch.Take<float>(keys);
+  text->v_inverse = scratch.Take<float>(keys);
   text->v_unit = scratch.Take<float>(DivCeil(keys, kExactKeys));
   const size_t block_keys = HWY_MIN(keys, kExactKeys);
   block->query_words = scratch.Take<int32_t>(kQueryBlock * head / 2);
@@ -220,10 +270,10 @@ HWY_INLINE void QuantizeText(const AttentionArgs& args, S8Text* text) {
   text->end = HWY_MIN(RoundUp(last, kExactKeys), args.tokens);
   const size_t keys = text->end - text->begin, at = text->begin * args.head_stride;
   ScalesOfRows(args.k + at, keys, args.head_stride, text->k_scale, text->inverse);
+  ScalesOfRows(args.v + at, keys, args.head_stride, text->v_weight, text->v_inverse);
   RowsToWords<Dots>(args.k + at, keys, args.head_stride, text->inverse, 128 * Dots::kByteKeys,
                     text->k);
-  ScalesOfRows(args.v + at, keys, args.head_stride, text->v_weight, text->inverse);
-  ValuesToPairs(args.v + at, keys, args.head_stride, text->inverse, text->v);
+  ValuesToPairs(args.v + at, keys, args.head_stride, text->v_inverse, text->v);
   WeighValues(*text, keys);
 }
 

@@ -406,7 +406,7 @@ void CheckArgs([[maybe_unused]] const AttentionArgs& args) {
 size_t AttentionS8ScratchFloats(size_t tokens, size_t head_dim) {
   const size_t head = RoundUp(head_dim, kPanelColumns);
   const size_t block_keys = HWY_MIN(tokens, kExactKeys);
-  const size_t text = tokens * head / 2 + (tokens + 1) / 2 * head + 3 * tokens + tokens / 16;
+  const size_t text = tokens * head / 2 + (tokens + 1) / 2 * head + 4 * tokens + tokens / 16;
   const size_t block = kQueryBlock * (3 * head + block_keys + 7) + 2 * (block_keys + kQueryBlock);
   return text + block + 20 * 16;  // every part is rounded up
 }

@@ -10,6 +10,9 @@
 #include "kernels/rows-inl.h"
 #include "kernels/simd-inl.h"
 
+// Bytes packed from vectors of unknown length would lie in another order: Arm uses its baseline.
+#if HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
+
 HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace {
@@ -85,23 +88,32 @@ void RmsNormQuantizeRows(const NormQuantizeArgs& args) {
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
+#endif  // HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
+
 #if HWY_ONCE
 namespace pozor {
 
+#if HWY_ARCH_ARM
+#define POZOR_DISPATCH HWY_STATIC_DISPATCH
+#else
 HWY_EXPORT(LayerNormQuantizeRows);
 HWY_EXPORT(RmsNormQuantizeRows);
+#define POZOR_DISPATCH HWY_DYNAMIC_DISPATCH
+#endif
 
 void LayerNormQuantize(const NormQuantizeArgs& args) {
   POZOR_DCHECK(args.out.groups == 1);
   POZOR_DCHECK(args.norm.out != nullptr || args.norm.residual == nullptr);
-  HWY_DYNAMIC_DISPATCH(LayerNormQuantizeRows)(args);
+  POZOR_DISPATCH(LayerNormQuantizeRows)(args);
 }
 
 void RmsNormQuantize(const NormQuantizeArgs& args) {
   POZOR_DCHECK(args.out.groups == 1);
   POZOR_DCHECK(args.norm.out != nullptr || args.norm.residual == nullptr);
-  HWY_DYNAMIC_DISPATCH(RmsNormQuantizeRows)(args);
+  POZOR_DISPATCH(RmsNormQuantizeRows)(args);
 }
+
+#undef POZOR_DISPATCH
 
 }  // namespace pozor
 #endif  // HWY_ONCE

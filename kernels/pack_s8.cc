@@ -9,6 +9,9 @@
 #include "hwy/foreach_target.h"  // re-includes this file once per target
 #include "kernels/simd-inl.h"
 
+// Work done once a model: Arm uses its baseline.
+#if HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
+
 HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace {
@@ -126,17 +129,26 @@ void PackS8Panels(const WeightView& weight, const int32_t* columns, size_t packe
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
+#endif  // HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
+
 #if HWY_ONCE
 namespace pozor {
 
+#if HWY_ARCH_ARM
+#define POZOR_DISPATCH HWY_STATIC_DISPATCH
+#else
 HWY_EXPORT(PackS8Panels);
+#define POZOR_DISPATCH HWY_DYNAMIC_DISPATCH
+#endif
 
 void PackS8(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t split,
             size_t panel_begin, size_t panel_end, const PackedS8& out) {
   POZOR_DCHECK(split % 16 == 0 && split < (weight.k == 0 ? 1 : weight.k));
-  HWY_DYNAMIC_DISPATCH(PackS8Panels)
+  POZOR_DISPATCH(PackS8Panels)
   (weight, columns, packed_n, split, panel_begin, panel_end, out);
 }
+
+#undef POZOR_DISPATCH
 
 }  // namespace pozor
 #endif  // HWY_ONCE

@@ -11,6 +11,8 @@
 #include "kernels/quantize.h"
 #include "kernels/simd-inl.h"
 
+#if !HWY_TARGET_IS_SVE  // see PackBytes
+
 HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -93,7 +95,8 @@ struct Rounder {
 inline constexpr size_t kByteBlock = 4 * kLanes;  // columns that fill a vector of bytes
 using DU8 = hn::Repartition<uint8_t, DF>;
 
-// Four vectors of integers, saturated to bytes, in order.
+// Four vectors of integers, saturated to bytes, in order: on targets whose packing works within
+// 128-bit blocks.
 HWY_INLINE hn::Vec<DU8> PackBytes(hn::Vec<DI32> v0, hn::Vec<DI32> v1, hn::Vec<DI32> v2,
                                   hn::Vec<DI32> v3) {
   const hn::Repartition<int16_t, DF> d16;
@@ -141,5 +144,7 @@ HWY_INLINE void QuantizeColumns(Columns columns, const RowGrid& grid, const Valu
 
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#endif  // !HWY_TARGET_IS_SVE
 
 #endif  // POZOR_KERNELS_QUANTIZE_INL_H_

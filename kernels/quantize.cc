@@ -8,6 +8,9 @@
 #include "kernels/quantize-inl.h"
 #include "kernels/simd-inl.h"
 
+// Bytes packed from vectors of unknown length would lie in another order: Arm uses its baseline.
+#if HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
+
 HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace {
@@ -55,16 +58,25 @@ void QuantizeAll(const QuantizeArgs& args) {
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
+#endif  // HWY_ARCH_X86 || HWY_TARGET == HWY_STATIC_TARGET
+
 #if HWY_ONCE
 namespace pozor {
 
+#if HWY_ARCH_ARM
+#define POZOR_DISPATCH HWY_STATIC_DISPATCH
+#else
 HWY_EXPORT(QuantizeAll);
+#define POZOR_DISPATCH HWY_DYNAMIC_DISPATCH
+#endif
 
 void QuantizeRows(const QuantizeArgs& args) {
   POZOR_DCHECK(args.out.groups == 1 || (args.split % 16 == 0 && args.split < args.cols));
   POZOR_DCHECK(args.out.stride >= RoundUp(args.cols, 64));
-  HWY_DYNAMIC_DISPATCH(QuantizeAll)(args);
+  POZOR_DISPATCH(QuantizeAll)(args);
 }
+
+#undef POZOR_DISPATCH
 
 }  // namespace pozor
 #endif  // HWY_ONCE
