@@ -320,6 +320,19 @@ TEST_CASE("split output stores units of columns, padding included") {
   }
 }
 
+TEST_CASE("a cap at AVX2 or AVX-512 leaves out byte dot products of any width") {
+  for (const CpuTier cap : {CpuTier::kAvx2, CpuTier::kAvx512}) {
+    if (!SetCpuTierCap(cap)) continue;
+    ForEachKernel(
+        [&](const GemmKernel& kernel) { CHECK(kernel.name.find("vnni") == kernel.name.npos); });
+    CHECK_FALSE(ForceGemmKernel("avxvnni-u8s8s32-6x16x4"));
+    for (const size_t m : {1, 8, 128}) {
+      CHECK(FindGemmKernel(PackedLayout::kS8x16x4, m).tier == cap);
+    }
+  }
+  ClearCpuTierCap();
+}
+
 TEST_CASE("nothing to do writes nothing") {
   Product product({2, 64, 20}, 3);
   ForEachKernel([&](const GemmKernel& kernel) {
