@@ -9,11 +9,12 @@
 
 #include "kernels/simd-inl.h"
 
-HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D16 = hn::Repartition<int16_t, DF>;
+
+}  // namespace pozor::HWY_NAMESPACE
 
 #if HWY_TARGET == HWY_AVX3
 #define POZOR_VNNI_PREFIX ""
@@ -21,7 +22,11 @@ using D16 = hn::Repartition<int16_t, DF>;
 #define POZOR_VNNI_PREFIX "%{vex%} "
 #endif
 
+// Without functions in it, the region of a target would be one that clang warns about.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+
+HWY_BEFORE_NAMESPACE();
+namespace pozor::HWY_NAMESPACE {
 
 // sum[i] += u8[4i..4i+3] . s8[4i..4i+3], not saturated.
 HWY_INLINE void DotBytes(hn::Vec<DI32>& sum, hn::Vec<DI32> u8, hn::Vec<DI32> s8) {
@@ -35,9 +40,9 @@ HWY_INLINE void DotPairs(hn::Vec<DI32>& sum, hn::Vec<DI32> a, hn::Vec<DI32> b) {
 
 #undef POZOR_VNNI_PREFIX
 
-#endif
-
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#endif
 
 #endif  // POZOR_KERNELS_VNNI_INL_H_

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <span>
 #include <utility>
@@ -19,7 +18,7 @@ struct NamePair {
 // A key of the metadata (behind "<architecture>.") and the key of config.json it stands for.
 struct KeyPair {
   std::string_view gguf, original;
-  enum class Type : uint8_t { kSize, kNumber, kFlag } type = Type::kSize;
+  enum class Type : uint8_t { kSize, kNumber, kFlag, kRope } type = Type::kSize;
   bool is_needed = true;
 };
 
@@ -79,7 +78,7 @@ constexpr KeyPair kNomicKeys[] = {
     {"block_count", "num_hidden_layers"},
     {"attention.head_count", "num_attention_heads"},
     {"attention.layer_norm_epsilon", "layer_norm_eps", Type::kNumber},
-    {"rope.freq_base", "rope_theta", Type::kNumber},
+    {"rope.freq_base", "rope_parameters", Type::kRope},
     {"context_length", "max_position_embeddings"},
 };
 
@@ -125,10 +124,13 @@ std::optional<std::string> ValueOf(const GgufMetadata& metadata, const std::stri
     return value.has_value() ? std::optional<std::string>(*value ? "true" : "false") : std::nullopt;
   }
   const std::optional<double> value = metadata.Number(key);
-  if (!value.has_value() || !std::isfinite(*value)) return std::nullopt;
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", *value);
-  return text;
+  if (!value.has_value() || !(std::abs(*value) < 1e30)) return std::nullopt;
+  // f32 there and here; no locale has a say.
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(*value)).ptr;
+  const std::string text(buffer, end);
+  if (type == Type::kNumber) return text;
+  return R"({"rope_type": "default", "rope_theta": )" + text + "}";
 }
 
 }  // namespace
