@@ -180,6 +180,14 @@ Result<std::unique_ptr<TokenModel>> MakeUnigram(const std::vector<std::string>& 
                       std::to_string(options.unknown_id) + " is outside the vocabulary of " +
                           std::to_string(pieces.size()) + " pieces");
   }
+  if (options.scores.size() != pieces.size()) {
+    return parse::Bad(where, "vocab", "there is not one score a piece");
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (std::isfinite(options.scores[i])) continue;
+    return parse::Bad(where, "vocab",
+                      "the score of entry " + std::to_string(i) + " is not a finite number");
+  }
   return std::unique_ptr<TokenModel>(std::make_unique<Unigram>(pieces, std::move(options)));
 }
 

@@ -404,6 +404,67 @@ TEST_CASE("subnormals and halves survive in every format") {
   check(Source(ReadGgufBytes(AsBytes(gguf_file), "gguf").value()));
 }
 
+TEST_CASE("the tokenizers of GGUF files, and those that are refused by name") {
+  const auto tokens = [](const char* model) {
+    test::GgufWriter gguf;
+    gguf.Text("general.architecture", "bert");
+    gguf.Text("tokenizer.ggml.model", model);
+    gguf.Texts("tokenizer.ggml.tokens", {"<s>", "<unk>", "</s>", "\u2581a", "\u2581man", "n"});
+    gguf.Ints("tokenizer.ggml.token_type", {3, 2, 3, 1, 1, 1});
+    gguf.Uint("tokenizer.ggml.bos_token_id", 0);
+    gguf.Uint("tokenizer.ggml.unknown_token_id", 1);
+    gguf.Uint("tokenizer.ggml.eos_token_id", 2);
+    gguf.Bool("tokenizer.ggml.add_bos_token", true);
+    gguf.Bool("tokenizer.ggml.add_eos_token", true);
+    return gguf;
+  };
+  const auto load = [](const test::GgufWriter& writer) {
+    const std::string file = writer.Finish();
+    const auto gguf = ReadGgufBytes(AsBytes(file), "file").value();
+    return Tokenizer::FromGguf(gguf->metadata(), "file");
+  };
+  test::GgufWriter unigram = tokens("t5");
+  unigram.Floats("tokenizer.ggml.scores", {0, 0, 0, -1, -2, -3});
+  const std::string_view pair = "man";
+  CHECK(load(unigram).value()->Encode("a man", nullptr, {})->ids ==
+        std::vector<int32_t>{0, 3, 4, 2});
+  CHECK(load(unigram).value()->Encode("a", &pair, {})->ids ==
+        std::vector<int32_t>{0, 3, 2, 2, 4, 2});
+  CHECK(load(tokens("bert")).value()->Encode("A Mann", nullptr, {})->ids ==
+        std::vector<int32_t>{0, 3, 4, 5, 2});
+  test::GgufWriter infinite = tokens("t5");
+  infinite.Floats("tokenizer.ggml.scores", {0, 0, 0, -1, HUGE_VALF, -3});
+  CHECK(load(infinite).status().message().find("entry 4") != std::string::npos);
+  CHECK(load(tokens("t5")).status().message().find("tokenizer.ggml.scores") != std::string::npos);
+  CHECK(load(tokens("rwkv")).status().message().find("GGUF tokenizer rwkv") != std::string::npos);
+  test::GgufWriter bpe = tokens("gpt2");
+  bpe.Text("tokenizer.ggml.pre", "smollm");
+  CHECK(load(bpe).status().message().find("pre-tokenizer smollm") != std::string::npos);
+}
+
+TEST_CASE("what a GGUF file says of the model") {
+  test::GgufWriter writer;
+  writer.Text("general.architecture", "nomic-bert");
+  for (const char* key : {"embedding_length", "feed_forward_length", "block_count",
+                          "attention.head_count", "context_length"}) {
+    writer.Uint(std::string("nomic-bert.") + key, 8);
+  }
+  writer.Float("nomic-bert.attention.layer_norm_epsilon", 1e-12f);
+  writer.Float("nomic-bert.rope.freq_base", 1000);
+  writer.Uint("nomic-bert.pooling_type", 2);
+  writer.Tensor("blk.7.attn_qkv.weight", {1, 1}, 0, std::string(4, '\0'));
+  writer.Tensor("token_embd.weight", {3, 1}, 0, std::string(12, '\0'));
+  const std::string file = writer.Finish();
+  const auto gguf = ReadGgufBytes(AsBytes(file), "file").value();
+  CHECK(gguf->PoolingMode() == "cls");
+  CHECK(Find(*gguf, "encoder.layers.7.attn.Wqkv.weight") != nullptr);
+  const JsonDocument config = ParseJson(gguf->ConfigJson().value(), "config").value();
+  CHECK(config->Find("model_type")->as_string() == "nomic_bert");
+  CHECK(config->Find("vocab_size")->as_int() == 3);
+  CHECK(static_cast<float>(config->Find("layer_norm_eps")->as_double()) == 1e-12f);
+  CHECK(config->Find("rope_parameters")->Find("rope_theta")->as_double() == 1000);
+}
+
 // A folder of its own, removed at the end.
 class Scratch {
  public:

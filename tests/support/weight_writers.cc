@@ -169,6 +169,12 @@ void GgufWriter::Texts(const std::string& key, const std::vector<std::string>& v
   ++key_count_;
 }
 
+void GgufWriter::Floats(const std::string& key, const std::vector<float>& values) {
+  keys_ += GgufText(key) + Raw(uint32_t{9}) + Raw(uint32_t{6}) + Raw(uint64_t{values.size()});
+  keys_ += RawList(values);
+  ++key_count_;
+}
+
 void GgufWriter::Ints(const std::string& key, const std::vector<int32_t>& values) {
   keys_ += GgufText(key) + Raw(uint32_t{9}) + Raw(uint32_t{5}) + Raw(uint64_t{values.size()});
   keys_ += RawList(values);

@@ -77,6 +77,7 @@ class GgufWriter {
   void Float(const std::string& key, float value);
   void Bool(const std::string& key, bool value);
   void Texts(const std::string& key, const std::vector<std::string>& values);
+  void Floats(const std::string& key, const std::vector<float>& values);
   void Ints(const std::string& key, const std::vector<int32_t>& values);
   // `shape` outermost first; `type` as ggml numbers it: 0 f32, 1 f16, 8 Q8_0, 30 bf16.
   void Tensor(const std::string& name, const std::vector<size_t>& shape, uint32_t type,
