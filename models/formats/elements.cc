@@ -118,6 +118,7 @@ bool IsFloatingPoint(DType type) {
 }
 
 void WidenFloats(DType type, const uint8_t* bytes, size_t count, float* out) {
+  if (count == 0) return;  // either address may be null
   switch (type) {
     case DType::kF32:
       std::memcpy(out, bytes, count * sizeof(float));
