@@ -27,14 +27,15 @@ namespace {
 constexpr size_t kMaxPairs = 3;  // of rows
 constexpr size_t kQuad = 4;      // inputs a step
 
-// sums += the 2 x 4 of a times the 4 x 2 of b: [row 0: columns 0, 1; row 1: columns 0, 1].
-#define POZOR_BFMMLA(sums, a, b) asm("bfmmla %0.4s, %1.8h, %2.8h" : "+w"(sums) : "w"(a), "w"(b))
+// sum += the 2 x 4 of a times the 4 x 2 of b: [row 0: columns 0, 1; row 1: columns 0, 1]. By inline
+// assembly, so that no other function of this file can use the extension.
+HWY_INLINE void MultiplyPairs(float32x4_t& sum, uint32x4_t a, uint32x4_t b) {
+  asm(".arch armv8.2-a+bf16\n\tbfmmla %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(a), "w"(b));
+}
 
 // tile[2 * kPairs][16] = A B for pairs of rows: a[kPairs][steps][2][4], b: one panel.
 template <size_t kPairs>
-__attribute__((target("arch=armv8.2-a+bf16"))) void MultiplyTile(const Bf16* a, size_t pair_stride,
-                                                                 const Bf16* b, size_t steps,
-                                                                 float* tile) {
+void MultiplyTile(const Bf16* a, size_t pair_stride, const Bf16* b, size_t steps, float* tile) {
   float32x4_t acc[kPairs][8];
   HWY_UNROLL(8)
   for (size_t i = 0; i < kPairs; ++i) {
@@ -54,8 +55,8 @@ __attribute__((target("arch=armv8.2-a+bf16"))) void MultiplyTile(const Bf16* a, 
       const uint32x4_t low = vzip1q_u32(first, second), high = vzip2q_u32(first, second);
       HWY_UNROLL(8)
       for (size_t i = 0; i < kPairs; ++i) {
-        POZOR_BFMMLA(acc[i][2 * j], rows[i], low);
-        POZOR_BFMMLA(acc[i][2 * j + 1], rows[i], high);
+        MultiplyPairs(acc[i][2 * j], rows[i], low);
+        MultiplyPairs(acc[i][2 * j + 1], rows[i], high);
       }
     }
   }
@@ -68,8 +69,6 @@ __attribute__((target("arch=armv8.2-a+bf16"))) void MultiplyTile(const Bf16* a, 
     }
   }
 }
-
-#undef POZOR_BFMMLA
 
 // Rows 2i and 2i + 1 as [steps][2][4]; zeros in place of a row that is not there.
 void RoundPair(const GemmArgs& args, size_t row, size_t padded_k, Bf16* HWY_RESTRICT lines,
