@@ -146,6 +146,11 @@ bool IsOff(const JsonValue& value) {
 }
 
 std::string Plain(const JsonValue& value) {
+  if (value.is_array()) {
+    std::string list;
+    for (const JsonValue& item : value.items()) list += (list.empty() ? "" : ", ") + Plain(item);
+    return "[" + list + "]";
+  }
   return value.is_string() ? std::string(value.as_string()) : value.Describe();
 }
 

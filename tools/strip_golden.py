@@ -54,8 +54,9 @@ def entry(item, index):
 def strip(source, name):
     folder, out = source / name, OUT / name
     out.mkdir(parents=True, exist_ok=True)
-    for file in ("config.json", "model.safetensors"):
-        shutil.copyfile(folder / file, out / file)
+    for file in ("config.json", "config.v4.json", "model.safetensors"):
+        if (folder / file).exists():
+            shutil.copyfile(folder / file, out / file)
     golden = json.loads((folder / "golden.json").read_text())
     if "same_as" in golden:
         (out / "golden.json").write_text(json.dumps({"same_as": golden["same_as"]}) + "\n")

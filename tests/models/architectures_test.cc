@@ -257,6 +257,25 @@ TEST_CASE("every architecture: an unknown value of a key that matters is refused
   }
 }
 
+// The same model in the keys of transformers before version 5.
+TEST_CASE("older configuration keys give the same bits") {
+  size_t compared = 0;
+  for (const std::string& folder : GoldenFolders()) {
+    if (!fs::exists(folder + "/config.v4.json")) continue;
+    CAPTURE(folder);
+    const SpoiltFolder older(folder);
+    fs::copy_file(folder + "/config.v4.json", older.path + "/config.json",
+                  fs::copy_options::overwrite_existing);
+    const TokenBatch batch = MixedBatch(Golden(NumbersOf(folder)));
+    const auto rows = [&](const std::string& path) {
+      return EncodeAlone(*LoadParts(path)->encoder, batch, EncodeMode::kThroughput);
+    };
+    CHECK(CountDifferent(rows(older.path), rows(folder)) == 0);
+    ++compared;
+  }
+  CHECK(compared >= 5);
+}
+
 TEST_CASE("every architecture explains what each key of its config did") {
   for (const std::string& folder : GoldenFolders()) {
     CAPTURE(folder);
