@@ -8,6 +8,7 @@ import http.server
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -383,10 +384,10 @@ class CommandTest(PageTest):
         self.browser.settle()
         return path.read_text(encoding="utf-8")
 
-    def dump(self, *options):
+    def dump(self, *options, model=MODEL):
         """The numbers of a dump, as lists in lists."""
         path = pathlib.Path(self.folder.name) / "dump.npy"
-        self.run_command("dump", MODEL, self.TEXT, "-o", path, *options)
+        self.run_command("dump", model, self.TEXT, "-o", path, *options)
         data = path.read_bytes()
         start = 10 + int.from_bytes(data[8:10], "little")
         shape = [int(n) for n in re.search(rb"'shape': \(([\d, ]+)\)", data[:start])[1].decode().split(",") if n.strip()]
@@ -433,9 +434,59 @@ class CommandTest(PageTest):
         self.assertEqual(self.value("[typeof window.x, document.images.length]"), ["undefined", 0])
         self.shot("command_hostile")
 
+    def test_serve(self):
+        """The page over HTTP asks for what is looked at, and shows what the dump has."""
+        server = subprocess.Popen([command, "attention", "serve", MODEL, self.TEXT, "--exact", "--quiet"],
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            address = server.stdout.readline().strip()
+            self.browser.open(address)
+            matrix = self.dump()[1][2]
+            for direction in ("from", "to"):
+                self.value(f"location.hash = '#word=2-2&view=table&unit=pieces&head=1:2&direction={direction}'")
+                self.browser.wait("document.querySelectorAll('#panel td.weight').length > 3")
+                self.browser.wait(f"document.querySelector('#sentence').textContent.includes('{'looks' if direction == 'from' else 'looked'}')")
+                for token, weight in self.table().items():
+                    self.assertAlmostEqual(weight, matrix[2][token] if direction == "from" else matrix[token][2], delta=6e-4)
+            self.value("location.hash = '#word=2-2&view=matrix&unit=pieces&head=1:2'")
+            self.browser.wait("!document.querySelector('#panel canvas').hidden")
+            self.browser.events = [e for e in self.browser.events if address not in str(e)]
+        finally:
+            server.terminate()
+            server.wait()
+            server.stdout.close()
+
+    def test_diff(self):
+        other = pathlib.Path(self.folder.name) / "halved"
+        halve_queries(MODEL, other)
+        path = pathlib.Path(self.folder.name) / "diff.html"
+        self.run_command("diff", MODEL, other, self.TEXT, "--exact", "-o", path)
+        self.browser.open(path.as_uri() + "#word=2-2&view=table&unit=pieces&head=1:2")
+        self.browser.settle()
+        a, b = self.dump()[1][2], self.dump(model=other)[1][2]
+        shown = self.table()
+        self.assertEqual(len(shown), len(a))
+        for token, weight in shown.items():
+            self.assertAlmostEqual(weight, b[2][token] - a[2][token], delta=1e-3)
+        self.shot("command_diff")
+
     def test_empty_text(self):
         self.view("", "")
         self.assertIn("[CLS]", self.text("#text"))
+
+
+def halve_queries(model, copy):
+    """A copy of a model whose query weights are half as large."""
+    shutil.copytree(model, copy)
+    path = copy / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    start = 8 + int.from_bytes(data[:8], "little")
+    for name, tensor in pages.json.loads(data[8:start]).items():
+        if "query.weight" in name:
+            begin, end = (start + offset for offset in tensor["data_offsets"])
+            halves = (x / 2 for (x,) in pages.struct.iter_unpack("<f", data[begin:end]))
+            data[begin:end] = b"".join(pages.struct.pack("<f", x) for x in halves)
+    path.write_bytes(data)
 
 
 # From a press on a word until the frame that shows its heads has been drawn.
