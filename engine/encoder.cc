@@ -6,6 +6,7 @@
 
 #include "engine/executor.h"
 #include "engine/forward.h"
+#include "engine/tensors.h"
 
 namespace pozor {
 
@@ -21,15 +22,21 @@ MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& works
   for (size_t l = 0; l < layers; ++l) {
     if (sinks.hidden_states) sinks.hidden_states(l, pass.hidden());
     pass.PreNorm(l, Sublayer::kAttention, all);
+    pass.EmitInput(l, ProductKind::kQkv, sinks);
     pass.Qkv(l, all);
     pass.Attend(l, all, all, 0);
     pass.EmitAttention(l, sinks);
     if (l + 1 == layers && rows == RowsRead::kFirst) pass.KeepFirstRows();
+    pass.EmitInput(l, ProductKind::kOutput, sinks);
+    pass.QuantizeContext(l, all);
     pass.AttentionOutput(l, all);
     pass.PostNorm(l, Sublayer::kAttention, all);
 
     pass.PreNorm(l, Sublayer::kFeedForward, all);
+    pass.EmitInput(l, ProductKind::kUp, sinks);
     pass.FeedForwardUp(l, all);
+    pass.EmitInput(l, ProductKind::kDown, sinks);
+    pass.QuantizeIntermediate(l, all);
     pass.FeedForwardDown(l, all);
     pass.PostNorm(l, Sublayer::kFeedForward, all);
   }
@@ -43,7 +50,16 @@ Encoder::Encoder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
 }
 Encoder::~Encoder() = default;
 
+std::unique_ptr<Encoder::Impl> Encoder::Dismantle(std::unique_ptr<Encoder> encoder) {
+  encoder->impl_->executor.reset();
+  return std::move(encoder->impl_);
+}
+std::unique_ptr<Encoder> Encoder::Assemble(std::unique_ptr<Impl> impl) {
+  return std::unique_ptr<Encoder>(new Encoder(std::move(impl)));
+}
+
 const EncoderSpec& Encoder::spec() const { return impl_->spec; }
+const PrecisionPlan& Encoder::precision() const { return impl_->precision; }
 size_t Encoder::weight_bytes() const { return impl_->arena.capacity(); }
 size_t Encoder::mapped_bytes() const { return impl_->mapped_bytes; }
 
@@ -114,7 +130,7 @@ Status Encoder::CheckBatch(const RaggedBatch& batch) const {
       }
     }
   }
-  return {};
+  return impl_->row_check == nullptr ? Status() : impl_->row_check->CheckRows(batch.ids);
 }
 
 }  // namespace pozor

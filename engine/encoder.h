@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "engine/batch.h"
+#include "engine/precision.h"
 #include "engine/spec.h"
 #include "engine/weights.h"
 #include "kernels/types.h"
@@ -39,6 +40,8 @@ struct Sinks {
   size_t query_end = SIZE_MAX;
   // Blocks of one layer and text: for each head its row blocks, or for each row block its heads.
   bool heads_together = false;
+  // What goes into the products of a layer but for attention's own, before each. [rows, inputs]
+  std::function<void(size_t layer, ProductKind kind, MatView<const float> input)> product_inputs;
 
   Profile* profile = nullptr;  // times of the zones inside the encoder
 };
@@ -61,6 +64,7 @@ class Encoder {
   ~Encoder();
 
   const EncoderSpec& spec() const;
+  const PrecisionPlan& precision() const;  // empty: all products in f32
   size_t weight_bytes() const;  // packed weights and copied tables: anonymous memory
   size_t mapped_bytes() const;  // tables used in place: pages of the weight file
 
@@ -81,6 +85,10 @@ class Encoder {
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
+
+  // For the engine's own use: an encoder apart and together again.
+  static std::unique_ptr<Impl> Dismantle(std::unique_ptr<Encoder> encoder);
+  static std::unique_ptr<Encoder> Assemble(std::unique_ptr<Impl> impl);
 
  private:
   explicit Encoder(std::unique_ptr<Impl> impl);

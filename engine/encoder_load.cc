@@ -370,8 +370,7 @@ float* Loader::Take(size_t floats) {
 
 }  // namespace
 
-Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader& weights,
-                                                 const EncoderOptions& options) try {
+Result<std::unique_ptr<Encoder::Impl>> Encoder::Impl::Make(EncoderSpec spec) {
   POZOR_RETURN_IF_ERROR(CheckSizes(spec));
   auto model = std::make_unique<Impl>();
   model->spec = std::move(spec);
@@ -384,6 +383,12 @@ Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader&
     model->distance_index.resize(2 * model->spec.embeddings.max_positions - 1);
     std::iota(model->distance_index.begin(), model->distance_index.end(), 0);
   }
+  return model;
+}
+
+Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader& weights,
+                                                 const EncoderOptions& options) try {
+  POZOR_TRY(std::unique_ptr<Impl> model, Impl::Make(std::move(spec)));
   Loader loader(weights, *model);
   POZOR_RETURN_IF_ERROR(loader.Check());
   POZOR_RETURN_IF_ERROR(

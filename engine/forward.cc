@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/attention.h"
+#include "kernels/attention_s8.h"
 #include "kernels/check.h"
 #include "kernels/embed.h"
 #include "kernels/norm.h"
@@ -28,6 +29,7 @@ MatView<const float> Const(MatView<float> x) { return {x.data, x.rows, x.cols, x
 // The layout of a pass's workspace, in floats. Both the size and the pointers come from here.
 struct Layout {
   size_t positions, embedded, hidden, normed, qkv, global_qkv, context, up, gate, scratch;
+  size_t input_bytes, context_bytes, up_bytes, scales;  // int8
   size_t unit_stride;
   size_t attention_each, scratch_each;
 
@@ -46,17 +48,31 @@ struct Layout {
     context = rows(model.attention_columns());
     up = rows(spec.intermediate);
     gate = model.gated() ? up : 0;
-    attention_each = RoundUp(AttentionScratchFloats(longest, spec.head_dim), 16);
+    const bool int8 = !model.precision.empty();
+    attention_each = AttentionScratchFloats(longest, spec.head_dim);
+    if (int8) {
+      attention_each = std::max(attention_each, AttentionS8ScratchFloats(longest, spec.head_dim));
+    }
+    attention_each = RoundUp(attention_each, 16);
     const size_t global_rows = globals ? model.head_stride : 0;
     scratch_each = attention_each + 2 * longest * (model.position_stride() + global_rows);
     scratch = workers * scratch_each;
+    const auto bytes = [tokens, int8](size_t cols) {
+      return int8 ? tokens * QuantizedStride(cols) / sizeof(float) : 0;
+    };
+    input_bytes = bytes(spec.hidden);
+    context_bytes = bytes(model.attention_columns());
+    up_bytes = bytes(spec.intermediate);
+    scales = int8 ? RoundUp(tokens * 2 * sizeof(RowScale) / sizeof(float), 16) : 0;  // of one
   }
 
   size_t TotalFloats(size_t workers) const {
     const size_t attention_and_ffn =
         workers == 1 ? std::max(qkv + context, up + gate) : 2 * qkv + context + up + gate;
     const size_t global = workers == 1 ? global_qkv : 2 * global_qkv;
-    return positions + embedded + hidden + normed + attention_and_ffn + global + scratch;
+    const size_t quantized = input_bytes + context_bytes + up_bytes + 3 * scales;
+    return positions + embedded + hidden + normed + attention_and_ffn + global + scratch +
+           quantized;
   }
 };
 
@@ -112,6 +128,14 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   unit_stride_ = layout.unit_stride;
   global_qkv_[0] = workspace.Take(layout.global_qkv);
   global_qkv_[1] = shared_ ? global_qkv_[0] : workspace.Take(layout.global_qkv);
+  const auto bytes = [&](size_t floats, size_t cols, size_t groups) {
+    auto* values = reinterpret_cast<uint8_t*>(workspace.Take(floats));
+    auto* scales = reinterpret_cast<RowScale*>(workspace.Take(layout.scales));
+    return QuantizedRows{values, QuantizedStride(cols), scales, groups};
+  };
+  input_bytes_ = bytes(layout.input_bytes, spec.hidden, 1);
+  context_bytes_ = bytes(layout.context_bytes, model.attention_columns(), 1);
+  up_bytes_ = bytes(layout.up_bytes, spec.intermediate, DownSplit(spec.intermediate) == 0 ? 1 : 2);
   if (shared_) {
     float* region = workspace.Take(std::max(layout.qkv + layout.context, layout.up + layout.gate));
     qkv_[0] = qkv_[1] = region;
@@ -157,12 +181,22 @@ void ForwardPass::Embed(Range rows) {
   args.out = sum.data;
   args.out_stride = sum.stride;
   EmbedSum(args);
-  NormRows(model_.embedding_norm, sum, sum);
-  if (model_.projection.present()) model_.projection.Apply(Const(sum), Part(hidden_, rows));
+  if (model_.projection.present()) {
+    NormRows(model_.embedding_norm, sum, sum);
+    model_.projection.Apply(Const(sum), Part(hidden_, rows));
+  }
+  if (model_.spec.norm_place == NormPlace::kPost) {
+    const NormWeights none;
+    const NormWeights& norm = model_.projection.present() ? none : model_.embedding_norm;
+    NormRowsInto(0, Sublayer::kAttention, norm, Part(hidden_, rows), Part(hidden_, rows),
+                 rows.begin);
+  } else if (!model_.projection.present()) {
+    NormRows(model_.embedding_norm, sum, sum);
+  }
 }
 
-void ForwardPass::NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out) {
-  if (norm.gamma == nullptr) return;
+NormArgs ForwardPass::NormArguments(const NormWeights& norm, MatView<float> x,
+                                    MatView<float> out) const {
   NormArgs args;
   args.x = x.data;
   args.x_stride = x.stride;
@@ -173,6 +207,12 @@ void ForwardPass::NormRows(const NormWeights& norm, MatView<float> x, MatView<fl
   args.cols = x.cols;
   args.out = out.data;
   args.out_stride = out.stride;
+  return args;
+}
+
+void ForwardPass::NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out) {
+  if (norm.gamma == nullptr) return;
+  const NormArgs args = NormArguments(norm, x, out);
   model_.spec.norm_kind == NormKind::kRmsNorm ? RmsNorm(args) : LayerNorm(args);
 }
 
@@ -212,7 +252,8 @@ void ForwardPass::PreNorm(size_t l, Sublayer sublayer, Range rows) {
   if (model_.spec.norm_place != NormPlace::kPre) return;
   const ZoneTimer timer(profile_, Zone::kNorm);
   rows = Clip(rows, rows_);
-  NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(normed_, rows));
+  NormRowsInto(l, sublayer, NormOf(l, sublayer), Part(hidden_, rows), Part(normed_, rows),
+               rows.begin);
 }
 
 void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
@@ -223,7 +264,10 @@ void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
   if (pre) {
     AddNormedRows(OutputNormOf(l, sublayer), Part(normed_, rows), Part(hidden_, rows));
   } else {
-    NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
+    const bool ends_layer = sublayer == Sublayer::kFeedForward;
+    NormRowsInto(ends_layer ? l + 1 : l,
+                 ends_layer ? Sublayer::kAttention : Sublayer::kFeedForward, NormOf(l, sublayer),
+                 Part(hidden_, rows), Part(hidden_, rows), rows.begin);
   }
 }
 
@@ -251,11 +295,13 @@ float* ForwardPass::HeadUnit(size_t l, size_t unit) const {
   return qkv_[l % 2] + unit * unit_stride_;
 }
 
-GemmArgs ForwardPass::Product(const Linear& linear, MatView<const float> x, Range rows,
+GemmArgs ForwardPass::Product(const Linear& linear, const ProductInput& x, Range rows,
                               Range panels) const {
   rows = Clip(rows, rows_);
   panels = Clip(panels, linear.panels());
-  GemmArgs args = linear.Arguments(Part(x, rows));
+  GemmArgs args = linear.is_int8()
+                      ? linear.Arguments(x.bytes.From(rows.begin), rows.end - rows.begin)
+                      : linear.Arguments(Part(x.rows, rows));
   args.panel_begin = panels.begin;
   args.panel_end = panels.end;
   return args;
@@ -263,7 +309,7 @@ GemmArgs ForwardPass::Product(const Linear& linear, MatView<const float> x, Rang
 
 void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
   const LayerWeights& layer = model_.layers[l];
-  GemmArgs args = Product(layer.qkv, Input(l, Sublayer::kAttention), rows, panels);
+  GemmArgs args = Product(layer.qkv, InputOf(l, Sublayer::kAttention), rows, panels);
   args.epilogue.scale = layer.query_norm.gamma == nullptr ? model_.query_scale : 1.0f;
   args.epilogue.scaled_columns = model_.spec.heads * model_.head_stride;
   args.epilogue.c = HeadUnit(l, 0) + rows.begin * model_.head_stride;
@@ -302,6 +348,7 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
   rows = Clip(rows, rows_);
   heads = Clip(heads, model_.spec.heads);
   ZoneTimer timer(profile_, Zone::kAttention);
+  const auto attend = model_.IsInt8(l, ProductKind::kAttention) ? AttentionS8 : Attention;
   for (size_t text = 0; text < batch_.texts(); ++text) {
     const size_t first = static_cast<size_t>(batch_.starts[text]);
     const size_t begin = std::max(rows.begin, first);
@@ -316,7 +363,7 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
       float* scratch = scratch_ + worker * scratch_floats_;
       ScorePositions(l, &args, scratch + attention_floats_);
       ShowGlobals(text, &args, scratch + attention_floats_);
-      Attention(args, scratch);
+      attend(args, scratch);
       for (const int32_t query : GlobalQueries(text, args)) {
         Attention(GlobalAttentionOf(l, text, head, query, args), scratch);
       }
@@ -326,7 +373,7 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
 }
 
 // h += x W + b; without the sum, and into `normed_`, if the product has a norm of its own.
-void ForwardPass::AddProduct(const Linear& linear, const NormWeights& norm, MatView<const float> x,
+void ForwardPass::AddProduct(const Linear& linear, const NormWeights& norm, const ProductInput& x,
                              Range rows, Range panels) {
   GemmArgs args = Product(linear, x, rows, panels);
   const bool added = norm.gamma == nullptr;
@@ -342,14 +389,14 @@ void ForwardPass::AddProduct(const Linear& linear, const NormWeights& norm, MatV
 
 void ForwardPass::AttentionOutput(size_t l, Range rows, Range panels) {
   const Linear& linear = model_.layers[l].attention_output;
-  const ZoneTimer timer(profile_, Zone::kAttentionOutput,
-                        Flops(Product(linear, Const(context_), rows, panels)));
-  AddProduct(linear, OutputNormOf(l, Sublayer::kAttention), Const(context_), rows, panels);
+  const ProductInput x = {Const(context_), context_bytes_};
+  const ZoneTimer timer(profile_, Zone::kAttentionOutput, Flops(Product(linear, x, rows, panels)));
+  AddProduct(linear, OutputNormOf(l, Sublayer::kAttention), x, rows, panels);
 }
 
 void ForwardPass::FeedForwardUp(size_t l, Range rows, Range panels) {
   const LayerWeights& layer = model_.layers[l];
-  const MatView<const float> x = Input(l, Sublayer::kFeedForward);
+  const ProductInput x = InputOf(l, Sublayer::kFeedForward);
   GemmArgs args = Product(layer.ffn_up, x, rows, panels);
   const bool gated = layer.ffn_gate.present();
   const ZoneTimer timer(profile_, Zone::kFeedForwardUp, Flops(args) * (gated ? 2 : 1));
@@ -372,13 +419,32 @@ void ForwardPass::FeedForwardUp(size_t l, Range rows, Range panels) {
 
 void ForwardPass::FeedForwardDown(size_t l, Range rows, Range panels) {
   const Linear& linear = model_.layers[l].ffn_down;
-  const ZoneTimer timer(profile_, Zone::kFeedForwardDown,
-                        Flops(Product(linear, Const(up_), rows, panels)));
-  AddProduct(linear, OutputNormOf(l, Sublayer::kFeedForward), Const(up_), rows, panels);
+  const ProductInput x = {Const(up_), up_bytes_};
+  const ZoneTimer timer(profile_, Zone::kFeedForwardDown, Flops(Product(linear, x, rows, panels)));
+  AddProduct(linear, OutputNormOf(l, Sublayer::kFeedForward), x, rows, panels);
+}
+
+void ForwardPass::EmitInput(size_t l, ProductKind kind, const Sinks& sinks) const {
+  if (!sinks.product_inputs) return;
+  const Range all = {0, rows_};
+  switch (kind) {
+    case ProductKind::kQkv:
+      return sinks.product_inputs(l, kind, Part(Input(l, Sublayer::kAttention), all));
+    case ProductKind::kAttention:
+      return;
+    case ProductKind::kOutput:
+      return sinks.product_inputs(l, kind, Part(Const(context_), all));
+    case ProductKind::kUp:
+      return sinks.product_inputs(l, kind, Part(Input(l, Sublayer::kFeedForward), all));
+    case ProductKind::kDown:
+      return sinks.product_inputs(l, kind, Part(Const(up_), all));
+  }
 }
 
 void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
   if (!sinks.attention) return;
+  const auto weigh =
+      model_.IsInt8(l, ProductKind::kAttention) ? AttentionS8Weights : AttentionWeights;
   std::vector<size_t> heads;
   for (size_t head = 0; head < model_.spec.heads; ++head) {
     if (!sinks.wants_attention || sinks.wants_attention(l, head)) heads.push_back(head);
@@ -398,7 +464,7 @@ void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
       args.query_end = std::min(args.query_begin + kQueryBlock, end);
       ScorePositions(l, &args, scratch_ + attention_floats_);
       ShowGlobals(text, &args, scratch_ + attention_floats_);
-      AttentionWeights(args, scratch_, rows.As<float>(), stride);
+      weigh(args, scratch_, rows.As<float>(), stride);
       for (const int32_t query : GlobalQueries(text, args)) {
         AttentionWeights(
             GlobalAttentionOf(l, text, head, query, args), scratch_,

@@ -3,6 +3,7 @@
 #ifndef POZOR_ENGINE_FORWARD_H_
 #define POZOR_ENGINE_FORWARD_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,11 +14,16 @@
 #include "engine/encoder.h"
 #include "engine/linear.h"
 #include "engine/memory.h"
+#include "engine/precision.h"
 #include "engine/profile.h"
+#include "engine/quantize.h"
+#include "kernels/norm.h"
+#include "kernels/quantize.h"
 
 namespace pozor {
 
 class Executor;
+class RowCheck;  // engine/tensors.h
 
 struct NormWeights {
   const float* gamma = nullptr;  // [cols]; null: no such norm
@@ -45,6 +51,8 @@ struct LayerWeights {
   }
 };
 
+enum class Sublayer : uint8_t { kAttention, kFeedForward };
+
 // What Encoder::Create made of a spec. Immutable while forward passes run.
 struct Encoder::Impl {
   EncoderSpec spec;
@@ -67,6 +75,22 @@ struct Encoder::Impl {
 
   size_t kv_heads() const { return spec.kv_heads == 0 ? spec.heads : spec.kv_heads; }
   size_t head_units() const { return spec.heads + 2 * kv_heads(); }  // of Q, K and V
+
+  PrecisionPlan precision;  // empty: every product in f32
+  std::vector<std::array<SmoothInput, 2>> smooth_inputs;  // [layers][Sublayer], of int8 products
+  std::shared_ptr<const void> holder;          // of what lies neither in `arena` nor in `source`
+  std::shared_ptr<const RowCheck> row_check;   // of the word table, or null
+
+  // Sizes checked, nothing loaded.
+  static Result<std::unique_ptr<Impl>> Make(EncoderSpec spec);
+
+  bool IsInt8(size_t l, ProductKind kind) const {
+    return !precision.empty() && precision[l].IsInt8(kind);
+  }
+  // The norm whose rows, as they leave it, are the input of layer l's first product; null if
+  // something else stands between, or there is none.
+  const NormWeights* NormBefore(size_t l, Sublayer sublayer) const;
+
   size_t attention_columns() const { return spec.heads * spec.head_dim; }
   size_t max_tokens() const;  // of one text
   // Floats a token that scores of content against positions take, for queries or for keys.
@@ -85,7 +109,11 @@ struct Range {
   size_t end = SIZE_MAX;
 };
 
-enum class Sublayer : uint8_t { kAttention, kFeedForward };
+// What a product reads: rows as they are, or, if it is an int8 one, as bytes.
+struct ProductInput {
+  MatView<const float> rows;
+  QuantizedRows bytes;
+};
 
 class ForwardPass {
  public:
@@ -100,13 +128,16 @@ class ForwardPass {
   // h = norm((word + type) + position), projected to `hidden` columns if the model does so.
   void Embed(Range rows);
 
-  // Layer `l`: x is norm(h) in a pre-norm model and h itself in a post-norm one.
+  // Layer `l`: x is norm(h) in a pre-norm model and h itself in a post-norm one. Norms make the
+  // bytes that an int8 product reads as well.
   void PreNorm(size_t l, Sublayer sublayer, Range rows);          // x = norm(h)
   void Qkv(size_t l, Range rows, Range panels = {});              // [q k v] = x Wqkv + b
   void Attend(size_t l, Range rows, Range heads, size_t worker);  // c = softmax(q k^T) v
+  void QuantizeContext(size_t l, Range rows);                     // c as bytes, if they are read
   void AttentionOutput(size_t l, Range rows, Range panels = {});  // h += c Wo + b
   void PostNorm(size_t l, Sublayer sublayer, Range rows);         // h = norm(h); below
   void FeedForwardUp(size_t l, Range rows, Range panels = {});    // u = act(x W1 + b), or gated
+  void QuantizeIntermediate(size_t l, Range rows);                // u as bytes, if they are read
   void FeedForwardDown(size_t l, Range rows, Range panels = {});  // h += u W2 + b
 
   // A pre-norm model whose layers norm the outputs of sublayers too has those (c Wo + b, u W2 + b)
@@ -120,6 +151,9 @@ class ForwardPass {
   // Hands the attention rows of layer `l` to those who asked for them.
   void EmitAttention(size_t l, const Sinks& sinks);
 
+  // Hands the input of a product to those who asked for it.
+  void EmitInput(size_t l, ProductKind kind, const Sinks& sinks) const;
+
   size_t rows() const { return rows_; }
   MatView<const float> hidden() const {
     return {hidden_.data, rows_, hidden_.cols, hidden_.stride};
@@ -128,11 +162,17 @@ class ForwardPass {
  private:
   void CountPositions(int32_t* positions) const;
   const NormWeights& NormOf(size_t l, Sublayer sublayer) const;
-  const NormWeights& OutputNormOf(size_t l, Sublayer sublayer) const;
+  NormArgs NormArguments(const NormWeights& norm, MatView<float> x, MatView<float> out) const;
   void NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out);
+  // The norm in front of (l, sublayer), rows from `first_row` on; what that reads as bytes as well.
+  void NormRowsInto(size_t l, Sublayer sublayer, const NormWeights& norm, MatView<float> x,
+                    MatView<float> out, size_t first_row);
+  bool QuantizesInput(size_t l, Sublayer sublayer) const;
+  void QuantizePlain(MatView<float> x, size_t split, const QuantizedRows& out, Range rows);
+  const NormWeights& OutputNormOf(size_t l, Sublayer sublayer) const;
   void AddNormedRows(const NormWeights& norm, MatView<float> x, MatView<float> sum);
-  GemmArgs Product(const Linear& linear, MatView<const float> x, Range rows, Range panels) const;
-  void AddProduct(const Linear& linear, const NormWeights& norm, MatView<const float> x, Range rows,
+  GemmArgs Product(const Linear& linear, const ProductInput& x, Range rows, Range panels) const;
+  void AddProduct(const Linear& linear, const NormWeights& norm, const ProductInput& x, Range rows,
                   Range panels);
   MatView<const float> Input(size_t l, Sublayer sublayer) const;
   float* HeadUnit(size_t l, size_t unit) const;
@@ -142,6 +182,10 @@ class ForwardPass {
   void NormHeads(size_t l, Range rows, Range panels);
   void Rotate(size_t l, Range rows, Range panels);
   void ScorePositions(size_t l, AttentionArgs* args, float* scratch) const;
+
+  ProductInput InputOf(size_t l, Sublayer sublayer) const {
+    return {Input(l, sublayer), input_bytes_};
+  }
 
   // Global tokens of a text: every query sees their keys, and they see all keys by projections of
   // their own (Beltagy et al. 2020, Longformer).
@@ -165,6 +209,9 @@ class ForwardPass {
   MatView<float> context_;              // [tokens, heads * head_dim]
   MatView<float> up_;                   // [tokens, intermediate]
   MatView<float> gate_;                 // [tokens, intermediate], only gated
+  QuantizedRows input_bytes_;           // [tokens, hidden], these three only with int8
+  QuantizedRows context_bytes_;         // [tokens, heads * head_dim]
+  QuantizedRows up_bytes_;              // [tokens, intermediate]
   float* qkv_[2] = {};  // [head_units, unit_stride]: a unit is [tokens, head_stride]
   size_t unit_stride_ = 0;
   float* global_qkv_[2] = {};          // as qkv_, only if the batch has global tokens

@@ -83,9 +83,10 @@ void LatencyPass::BuildRowBlocks(size_t blocks, size_t workers) {
         }
       }
       const uint32_t attended =
-          Add({kAttend | kOutput | kAttentionNorm, l, rows[b], {}}, lane, after);
+          Add({kAttend | kContextBytes | kOutput | kAttentionNorm, l, rows[b], {}}, lane, after);
       const uint32_t next = l + 1 < layers ? kNextQkv : 0u;
-      done[b] = Add({kUp | kDown | kFeedForwardNorm | next, l, rows[b], {}}, lane, {&attended, 1});
+      done[b] = Add({kUp | kUpBytes | kDown | kFeedForwardNorm | next, l, rows[b], {}}, lane,
+                    {&attended, 1});
     }
     last = done;
   }
@@ -95,9 +96,9 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
   const EncoderSpec& spec = model_.spec;
   const size_t group = spec.heads / model_.kv_heads();  // queries that share keys and values
   const size_t head_parts = std::min(parts, model_.kv_heads());
-  // All parts of a stage wait for all parts of the stage before.
+  // All parts of a stage wait for all parts of the stage before; `join` is done once between.
   const auto stage = [&](uint32_t stages, size_t l, size_t size, size_t unit, size_t count,
-                         uint32_t before) {
+                         uint32_t before, uint32_t join = 0) {
     std::vector<uint32_t> added;
     for (size_t i = 0; i < count; ++i) {
       const Range columns = Piece(size, unit, i, count);
@@ -105,20 +106,22 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
       added.push_back(
           Add({stages, l, {0, pass_.rows()}, columns}, i * workers / count, {&before, 1}));
     }
-    return graph_.Join(added);
+    const bool works = join != 0 && !model_.precision.empty();
+    return works ? Add({join, l, {0, pass_.rows()}, {}}, 0, added) : graph_.Join(added);
   };
-  const auto product = [&](uint32_t stages, size_t l, const Linear& linear, uint32_t before) {
+  const auto product = [&](uint32_t stages, size_t l, const Linear& linear, uint32_t before,
+                           uint32_t join = 0) {
     const size_t panels = linear.panels();
-    return stage(stages, l, panels, PanelUnit(panels, parts), parts, before);
+    return stage(stages, l, panels, PanelUnit(panels, parts), parts, before, join);
   };
   const Range all = {0, pass_.rows()};
   uint32_t done = Add({kEmbed, 0, all, {}}, 0, {});
   for (size_t l = 0; l < model_.layers.size(); ++l) {
     const LayerWeights& layer = model_.layers[l];
-    done = stage(kHeads, l, spec.heads, group, head_parts, done);
+    done = stage(kHeads, l, spec.heads, group, head_parts, done, kContextBytes);
     done = product(kOutput, l, layer.attention_output, done);
     done = Add({kAttentionNorm, l, all, {}}, 0, {&done, 1});
-    done = product(kUp, l, layer.ffn_up, done);
+    done = product(kUp, l, layer.ffn_up, done, kUpBytes);
     done = product(kDown, l, layer.ffn_down, done);
     done = Add({kFeedForwardNorm, l, all, {}}, 0, {&done, 1});
   }
@@ -150,12 +153,14 @@ void LatencyPass::Run(const Task& task, size_t worker) {
   }
   if (task.stages & kHeads) RunHeads(task, worker);
   if (task.stages & kAttend) pass_.Attend(l, task.rows, {}, worker);
+  if (task.stages & kContextBytes) pass_.QuantizeContext(l, task.rows);
   if (task.stages & kOutput) pass_.AttentionOutput(l, task.rows, task.columns);
   if (task.stages & kAttentionNorm) {
     pass_.PostNorm(l, Sublayer::kAttention, task.rows);
     pass_.PreNorm(l, Sublayer::kFeedForward, task.rows);
   }
   if (task.stages & kUp) pass_.FeedForwardUp(l, task.rows, task.columns);
+  if (task.stages & kUpBytes) pass_.QuantizeIntermediate(l, task.rows);
   if (task.stages & kDown) pass_.FeedForwardDown(l, task.rows, task.columns);
   if (task.stages & kFeedForwardNorm) {
     pass_.PostNorm(l, Sublayer::kFeedForward, task.rows);

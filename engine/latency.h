@@ -39,12 +39,14 @@ class LatencyPass {
     kEmbed = 1,              // and the first layer's pre-norm
     kHeads = 2,              // Q, K, V and attention of a range of heads
     kAttend = 4,             // all heads
-    kOutput = 8,             // panels
-    kAttentionNorm = 16,     // post-norm of attention, pre-norm of feed-forward
-    kUp = 32,                // panels
-    kDown = 64,              // panels
-    kFeedForwardNorm = 128,  // post-norm of feed-forward, next layer's pre-norm or the final norm
-    kNextQkv = 256,          // Q, K and V of the next layer; of the first one after kEmbed
+    kContextBytes = 8,       // int8: what the output reads
+    kOutput = 16,            // panels
+    kAttentionNorm = 32,     // post-norm of attention, pre-norm of feed-forward
+    kUp = 64,                // panels
+    kUpBytes = 128,          // int8: what the second product reads
+    kDown = 256,             // panels
+    kFeedForwardNorm = 512,  // post-norm of feed-forward, next layer's pre-norm or the final norm
+    kNextQkv = 1024,         // Q, K and V of the next layer; of the first one after kEmbed
   };
   struct Task {
     uint32_t stages = 0;

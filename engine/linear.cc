@@ -176,16 +176,30 @@ Result<Linear> Linear::CreateIn(Workspace& arena, WeightReader& weights,
   return linear;
 }
 
-GemmArgs Linear::Arguments(MatView<const float> x) const {
-  POZOR_DCHECK(x.cols == matrix_.k);
+Linear Linear::FromPacked(const PackedMatrix& matrix, const float* bias, Activation activation) {
+  Linear linear;
+  linear.matrix_ = matrix;
+  linear.bias_ = bias;
+  linear.activation_ = activation;
+  return linear;
+}
+
+GemmArgs Linear::Arguments(const QuantizedRows& x, size_t rows) const {
   GemmArgs args;
-  args.a = x.data;
-  args.a_stride = x.stride;
-  args.m = x.rows;
+  args.quantized = x;
+  args.m = rows;
   args.b = &matrix_;
   args.panel_end = panels();
   args.epilogue.bias = bias_;
   args.epilogue.activation = activation_;
+  return args;
+}
+
+GemmArgs Linear::Arguments(MatView<const float> x) const {
+  POZOR_DCHECK(x.cols == matrix_.k && !is_int8());
+  GemmArgs args = Arguments(QuantizedRows(), x.rows);
+  args.a = x.data;
+  args.a_stride = x.stride;
   return args;
 }
 

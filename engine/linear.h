@@ -42,6 +42,9 @@ class Linear {
                                  std::span<const LinearBlock> blocks, size_t in,
                                  Activation activation = Activation::kNone);
 
+  // What is packed already, in memory that outlives this. `bias`: [panels * 16], or null.
+  static Linear FromPacked(const PackedMatrix& matrix, const float* bias, Activation activation);
+
   // Takes the tensors of `block` from `weights`: they exist and have the right shapes.
   static Status Check(WeightReader& weights, const LinearBlock& block, size_t in);
 
@@ -53,6 +56,9 @@ class Linear {
   size_t out() const { return matrix_.n; }  // packed columns
   size_t panels() const { return matrix_.panel_count(); }
   const PackedMatrix& matrix() const { return matrix_; }
+  const float* bias() const { return bias_; }
+  Activation activation() const { return activation_; }
+  bool is_int8() const { return matrix_.layout == PackedLayout::kS8x16x4; }
 
   // The same weights once more; they belong to this.
   Linear Alias() const {
@@ -67,8 +73,10 @@ class Linear {
   void Apply(MatView<const float> x, MatView<float> out) const;
 
   // Arguments of the product with bias and activation filled in; the caller sets where the result
-  // goes and may narrow panels or add residual, scale and split.
+  // goes and may narrow panels or add residual, scale and split. An int8 layer takes rows that are
+  // quantised, the others rows as they are.
   GemmArgs Arguments(MatView<const float> x) const;
+  GemmArgs Arguments(const QuantizedRows& x, size_t rows) const;
 
  private:
   PackedMatrix matrix_;

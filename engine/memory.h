@@ -49,6 +49,8 @@ class Workspace {
   float* Take(size_t count);
 
   size_t capacity() const { return buffer_.size(); }
+  const void* data() const { return buffer_.data(); }
+  size_t used() const { return used_; }  // bytes taken since Reset, from data() on
 
   // Hands the memory over; what was taken stays where it is.
   AlignedBuffer Release() && {

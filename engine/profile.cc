@@ -32,6 +32,8 @@ std::string_view ZoneName(Zone zone) {
       return "attention-output";
     case Zone::kNorm:
       return "norm";
+    case Zone::kQuantize:
+      return "quantise";
     case Zone::kFeedForwardUp:
       return "feed-forward-up";
     case Zone::kFeedForwardDown:

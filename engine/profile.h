@@ -20,6 +20,7 @@ enum class Zone : uint8_t {
   kAttention,
   kAttentionOutput,
   kNorm,
+  kQuantize,
   kFeedForwardUp,
   kFeedForwardDown,
   kPool,

@@ -39,6 +39,7 @@ DOORS = [
     (r"simdjson", r"models/json\.(h|cc)"),
     (r"pcre2", r"models/text/regex\.cc"),
     (r"protozero/", r"models/protobuf\.cc"),
+    (r"xxhash", r"models/formats/checksum\.cc"),
     (r"CLI/", r"tools/cli/.*"),
     (r"boost/", r"tools/server/.*"),
     (r"doctest/", r"tests/.*"),

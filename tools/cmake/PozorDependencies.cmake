@@ -33,6 +33,8 @@ find_package(simdjson CONFIG REQUIRED)
 # PCRE2 brings no CMake package on Debian; its library needs no more than its name.
 find_library(POZOR_PCRE2_LIBRARY pcre2-8 REQUIRED)
 find_path(POZOR_PCRE2_INCLUDE pcre2.h REQUIRED)
+# xxHash is compiled in from its header.
+find_path(POZOR_XXHASH_INCLUDE xxhash.h REQUIRED)
 set(POZOR_PCRE2 $<BUILD_INTERFACE:${POZOR_PCRE2_LIBRARY}> $<INSTALL_INTERFACE:pcre2-8>)
 # protozero is headers only.
 find_path(POZOR_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)

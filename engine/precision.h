@@ -1,0 +1,51 @@
+// Which number format each product of an encoder runs in.
+#ifndef POZOR_ENGINE_PRECISION_H_
+#define POZOR_ENGINE_PRECISION_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/spec.h"
+
+namespace pozor {
+
+// Stored in prepared files: never renumber.
+enum class NumberFormat : uint8_t { kF32 = 0, kBf16 = 1, kInt8 = 2 };
+std::string_view NumberFormatName(NumberFormat format);
+
+// The products of a layer. kAttention is Q K^T and P V together; kUp is the gate's product as well.
+enum class ProductKind : uint8_t { kQkv, kAttention, kOutput, kUp, kDown };
+inline constexpr size_t kProductKinds = 5;
+// "qkv", "attention", "output", "up", "down"
+std::string_view ProductName(ProductKind kind);
+
+// One choice, and why it is not the plain one.
+struct ProductChoice {
+  NumberFormat format = NumberFormat::kF32;
+  std::string reason;
+};
+
+struct LayerPrecision {
+  std::array<ProductChoice, kProductKinds> products;
+
+  ProductChoice& operator[](ProductKind kind) { return products[static_cast<size_t>(kind)]; }
+  const ProductChoice& operator[](ProductKind kind) const {
+    return products[static_cast<size_t>(kind)];
+  }
+  bool IsInt8(ProductKind kind) const { return (*this)[kind].format == NumberFormat::kInt8; }
+};
+
+// A choice for each layer; empty: everything in f32.
+using PrecisionPlan = std::vector<LayerPrecision>;
+
+// Every product in int8, but for what int8 cannot compute exactly as the model defines it; the
+// reason says so.
+PrecisionPlan Int8Plan(const EncoderSpec& spec);
+
+}  // namespace pozor
+
+#endif  // POZOR_ENGINE_PRECISION_H_

@@ -1,0 +1,262 @@
+#include "engine/quantize.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "engine/executor.h"
+#include "engine/forward.h"
+#include "engine/memory.h"
+#include "engine/parallel.h"
+#include "engine/smoothing.h"
+#include "engine/tensors.h"
+#include "kernels/check.h"
+#include "kernels/pack.h"
+
+namespace pozor {
+namespace {
+
+// Makes the int8 form of one layer, in buffers of its own.
+class LayerQuantizer {
+ public:
+  LayerQuantizer(Encoder::Impl& model, const Calibration& calibration, size_t l)
+      : model_(model),
+        layer_(model.layers[l]),
+        statistics_(calibration[l]),
+        precision_(model.precision[l]),
+        l_(l) {}
+
+  void Run() {
+    if (precision_.IsInt8(ProductKind::kQkv)) Qkv();
+    if (precision_.IsInt8(ProductKind::kOutput)) {
+      const PlainProduct output = Unpack(layer_.attention_output);
+      Pack(output, 0, Means(ProductKind::kOutput), &layer_.attention_output);
+    }
+    FeedForward();
+  }
+
+  std::vector<AlignedBuffer> TakeBuffers() { return std::move(buffers_); }
+
+ private:
+  const ChannelStatistics& Statistics(ProductKind kind) const {
+    return statistics_[static_cast<size_t>(kind)];
+  }
+
+  std::vector<float> Means(ProductKind kind) const {
+    std::vector<float> means(Statistics(kind).sum.size());
+    for (size_t c = 0; c < means.size(); ++c) means[c] = Statistics(kind).Mean(c);
+    return means;
+  }
+
+  void Qkv() {
+    PlainProduct qkv = Unpack(layer_.qkv);
+    PlainProduct* const products[] = {&qkv};
+    const Smoothing smoothing = ChooseSmoothing(Statistics(ProductKind::kQkv), products);
+    ApplySmoothing(smoothing, &qkv);
+    // A constant added to every key moves all scores of a row alike, and softmax does not see it.
+    // Around their mean, which the centred input gives without a bias, keys round best.
+    const size_t part = model_.spec.heads * model_.head_stride;
+    std::fill_n(qkv.bias.begin() + static_cast<std::ptrdiff_t>(part), part, 0.0f);
+    Pack(qkv, 0, {}, &layer_.qkv);
+    SetInput(Sublayer::kAttention, smoothing);
+  }
+
+  void FeedForward() {
+    const bool up_int8 = precision_.IsInt8(ProductKind::kUp);
+    const bool down_int8 = precision_.IsInt8(ProductKind::kDown);
+    if (!up_int8 && !down_int8) return;
+    PlainProduct up = Unpack(layer_.ffn_up), gate = Unpack(layer_.ffn_gate);
+    if (down_int8) Down(&up, &gate);
+    if (up_int8) {
+      PlainProduct* const both[] = {&up, &gate};
+      const std::span<PlainProduct* const> products(both, gate.out == 0 ? 1 : 2);
+      const Smoothing smoothing = ChooseSmoothing(Statistics(ProductKind::kUp), products);
+      for (PlainProduct* product : products) ApplySmoothing(smoothing, product);
+      Pack(up, 0, {}, &layer_.ffn_up);
+      if (gate.out != 0) Pack(gate, 0, {}, &layer_.ffn_gate);
+      SetInput(Sublayer::kFeedForward, smoothing);
+    } else {
+      PackPlain(up, &layer_.ffn_up);
+      if (gate.out != 0) PackPlain(gate, &layer_.ffn_gate);
+    }
+  }
+
+  // Puts the inputs of the widest range first, here and in the outputs of what comes before.
+  void Down(PlainProduct* up, PlainProduct* gate) {
+    PlainProduct down = Unpack(layer_.ffn_down);
+    const std::vector<size_t> order = OrderByRange(Statistics(ProductKind::kDown));
+    PermuteOutputs(order, up);
+    if (gate->out != 0) PermuteOutputs(order, gate);
+    PermuteInputs(order, &down);
+    std::vector<float> means;
+    for (const size_t channel : order) {
+      means.push_back(Statistics(ProductKind::kDown).Mean(channel));
+    }
+    Pack(down, DownSplit(down.in), means, &layer_.ffn_down);
+  }
+
+  template <class T>
+  T* Take(size_t count) {
+    buffers_.emplace_back(count * sizeof(T));
+    return buffers_.back().template As<T>();
+  }
+
+  // `mean` of the input, or empty if it is zero: the bias makes up for what rounding the weights
+  // does to it.
+  void Pack(const PlainProduct& product, size_t split, const std::vector<float>& mean,
+            Linear* linear) {
+    PackedMatrix matrix;
+    matrix.layout = PackedLayout::kS8x16x4;
+    matrix.k = product.in;
+    matrix.n = product.out;
+    matrix.split = split;
+    const size_t padded = matrix.panel_count() * kPanelColumns;
+    PackedS8 packed;
+    packed.panels =
+        Take<int8_t>(matrix.panel_count() * PackedPanelBytes(matrix.layout, matrix.k));
+    packed.column_scales = Take<float>(matrix.groups() * padded);
+    packed.column_sums = Take<int32_t>(matrix.groups() * padded);
+    const WeightView view = {product.weight.data(), product.in, product.out, 1, product.in};
+    PackS8(view, nullptr, product.out, split, 0, matrix.panel_count(), packed);
+    matrix.panels = packed.panels;
+    matrix.column_scales = packed.column_scales;
+    matrix.column_sums = packed.column_sums;
+
+    float* bias = Take<float>(padded);
+    std::fill_n(bias, padded, 0.0f);
+    for (size_t n = 0; n < product.out; ++n) {
+      double correction = 0;
+      for (size_t k = 0; k < mean.size(); ++k) {
+        const size_t group = split != 0 && k >= split ? 1 : 0;
+        const double kept = double{packed.column_scales[group * padded + n]} *
+                            double{packed.panels[PackedS8Index(product.in, k, n)]};
+        correction += (double{product.Row(n)[k]} - kept) * double{mean[k]};
+      }
+      bias[n] = static_cast<float>(double{product.bias[n]} + correction);
+    }
+    *linear = Linear::FromPacked(matrix, bias, product.activation);
+  }
+
+  // f32 again, in the new order of outputs.
+  void PackPlain(const PlainProduct& product, Linear* linear) {
+    PackedMatrix matrix = linear->matrix();
+    const size_t padded = matrix.panel_count() * kPanelColumns;
+    float* panels = Take<float>(padded * product.in);
+    float* bias = Take<float>(padded);
+    const WeightView view = {product.weight.data(), product.in, product.out, 1, product.in};
+    PackF32(view, nullptr, product.out, 0, matrix.panel_count(), panels);
+    std::fill_n(bias, padded, 0.0f);
+    std::copy(product.bias.begin(), product.bias.end(), bias);
+    matrix.panels = panels;
+    *linear = Linear::FromPacked(matrix, bias, product.activation);
+  }
+
+  void SetInput(Sublayer sublayer, const Smoothing& smoothing) {
+    const size_t hidden = model_.spec.hidden;
+    const NormWeights* norm = model_.NormBefore(l_, sublayer);
+    float* scale = Take<float>(hidden);
+    float* shift = Take<float>(hidden);
+    for (size_t c = 0; c < hidden; ++c) {
+      const double s = smoothing.scale[c], centre = smoothing.centre[c];
+      const double gamma = norm == nullptr ? 1.0 : double{norm->gamma[c]};
+      const bool has_beta = norm != nullptr && norm->beta != nullptr;
+      const double beta = has_beta ? double{norm->beta[c]} : 0.0;
+      scale[c] = static_cast<float>(gamma / s);
+      shift[c] = static_cast<float>((beta - centre) / s);
+    }
+    model_.smooth_inputs[l_][static_cast<size_t>(sublayer)] = {scale, shift};
+  }
+
+  Encoder::Impl& model_;
+  LayerWeights& layer_;
+  const LayerStatistics& statistics_;
+  const LayerPrecision& precision_;
+  size_t l_;
+  std::vector<AlignedBuffer> buffers_;
+};
+
+std::vector<AlignedBuffer> QuantizeLayers(Encoder::Impl& model, const Calibration& calibration,
+                                          size_t threads, FirstError* error) {
+  const size_t layers = model.layers.size();
+  std::vector<std::vector<AlignedBuffer>> made(layers);
+  std::atomic<size_t> next{0};
+  RunTeam(std::min(ThreadsFor(threads), layers), [&](size_t) {
+    for (size_t l = next++; l < layers && !error->stopped(); l = next++) {
+      error->Set(Guarded([&]() -> Status {
+        LayerQuantizer quantizer(model, calibration, l);
+        quantizer.Run();
+        made[l] = quantizer.TakeBuffers();
+        return {};
+      }));
+    }
+  });
+  std::vector<AlignedBuffer> all;
+  for (std::vector<AlignedBuffer>& buffers : made) {
+    std::move(buffers.begin(), buffers.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+bool Holds(const AlignedBuffer& buffer, const void* data) {
+  const auto* begin = buffer.As<const char>();
+  const auto* at = static_cast<const char*>(data);
+  return at >= begin && at < begin + buffer.size();
+}
+
+// Copies what the model still reads of `old` memory into one arena, and lets the rest go.
+Status Compact(Encoder::Impl& model, std::vector<AlignedBuffer> old) {
+  const auto visit_old = [&](const TensorVisitor& visit) {
+    return VisitTensors(model, [&](StoredTensor& tensor) -> Status {
+      const bool is_old = std::any_of(old.begin(), old.end(), [&](const AlignedBuffer& buffer) {
+        return Holds(buffer, tensor.data);
+      });
+      return is_old ? visit(tensor) : Status();
+    });
+  };
+  size_t bytes = 0;
+  POZOR_RETURN_IF_ERROR(visit_old([&](StoredTensor& tensor) -> Status {
+    bytes += RoundUp(tensor.bytes(), kAlignment);
+    return {};
+  }));
+  Workspace arena;
+  arena.Reset(bytes);
+  POZOR_RETURN_IF_ERROR(visit_old([&](StoredTensor& tensor) -> Status {
+    float* copy = arena.Take(DivCeil(tensor.bytes(), sizeof(float)));
+    std::memcpy(copy, tensor.data, tensor.bytes());
+    tensor.data = copy;
+    return {};
+  }));
+  model.arena = std::move(arena);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Encoder>> QuantizeEncoder(std::unique_ptr<Encoder> encoder,
+                                                 const Calibration& calibration,
+                                                 PrecisionPlan precision, size_t threads) try {
+  std::unique_ptr<Encoder::Impl> model = Encoder::Dismantle(std::move(encoder));
+  POZOR_CHECK(model->precision.empty() && precision.size() == model->layers.size() &&
+              calibration.size() == precision.size());
+  const bool all_named = UnnamedBytes(*model) == 0;
+  model->precision = std::move(precision);
+  model->smooth_inputs.resize(model->layers.size());
+  FirstError error;
+  std::vector<AlignedBuffer> buffers = QuantizeLayers(*model, calibration, threads, &error);
+  POZOR_RETURN_IF_ERROR(error.Take());
+  if (all_named) {
+    buffers.push_back(std::move(model->arena).Release());
+    POZOR_RETURN_IF_ERROR(Compact(*model, std::move(buffers)));
+  } else {
+    // Something in the old memory has no name and cannot be moved: it stays.
+    model->holder = std::make_shared<const std::vector<AlignedBuffer>>(std::move(buffers));
+  }
+  return Encoder::Assemble(std::move(model));
+} catch (const std::bad_alloc&) {
+  return ResourceExhausted("memory: the system has too little to quantise the model; free some");
+}
+
+}  // namespace pozor

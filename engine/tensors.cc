@@ -1,0 +1,233 @@
+#include "engine/tensors.h"
+
+#include <algorithm>
+#include <map>
+#include <type_traits>
+#include <utility>
+
+#include "engine/executor.h"
+#include "engine/forward.h"
+#include "engine/quantize.h"
+#include "kernels/check.h"
+
+namespace pozor {
+namespace {
+
+class Walk {
+ public:
+  Walk(Encoder::Impl& model, const TensorVisitor& visit) : model_(model), visit_(visit) {}
+
+  Status Embeddings() {
+    const EmbeddingSpec& spec = model_.spec.embeddings;
+    POZOR_RETURN_IF_ERROR(Array("embeddings.word", {spec.vocab_size, spec.size}, &model_.word));
+    if (spec.position_kind != PositionKind::kNone) {
+      POZOR_RETURN_IF_ERROR(
+          Array("embeddings.position", {spec.max_positions, spec.size}, &model_.position));
+    }
+    if (spec.type.present()) {
+      POZOR_RETURN_IF_ERROR(Array("embeddings.type", {spec.type_count, spec.size}, &model_.type));
+    }
+    POZOR_RETURN_IF_ERROR(Norm("embeddings.norm", spec.norm, spec.size, &model_.embedding_norm));
+    if (!spec.projection.weight.present()) return {};
+    return F32("embeddings.projection", {spec.size, model_.spec.hidden}, &model_.projection);
+  }
+
+  // Tables that are computed once a model from few numbers.
+  Status Positions() {
+    const EncoderSpec& spec = model_.spec;
+    const size_t tokens = model_.max_tokens();
+    if (spec.score_bias.kind != ScoreBias::kNone) {
+      POZOR_RETURN_IF_ERROR(Array("score_bias", {spec.heads, 2 * tokens - 1}, &model_.score_bias));
+    }
+    model_.rotary_tables.resize(spec.rotaries.size());
+    for (size_t i = 0; i < spec.rotaries.size(); ++i) {
+      POZOR_RETURN_IF_ERROR(Array("rotary." + std::to_string(i), {tokens, spec.rotaries[i].columns},
+                                  &model_.rotary_tables[i]));
+    }
+    return {};
+  }
+
+  Status Layer(size_t l) {
+    const EncoderSpec& spec = model_.spec;
+    const LayerSpec& ref = spec.layers[l];
+    LayerWeights& layer = model_.layers[l];
+    const std::string stem = "layers." + std::to_string(l) + ".";
+    const size_t inner = model_.attention_columns();
+    const size_t hidden = spec.hidden, ffn = spec.intermediate;
+    const bool gated = ref.ffn_gate.weight.present();
+    POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kAttention, stem + "qkv"));
+    POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kQkv, stem + "qkv",
+                                  {hidden, model_.head_units() * model_.head_stride}, &layer.qkv));
+    if (ref.distances.present()) {
+      const Shape distances = {spec.head_dim, 2 * spec.embeddings.max_positions - 1};
+      POZOR_RETURN_IF_ERROR(F32(stem + "distances", distances, &layer.distances));
+    }
+    if (ref.global_query.weight.present()) {
+      const Shape global = {hidden, model_.head_units() * model_.head_stride};
+      POZOR_RETURN_IF_ERROR(F32(stem + "global_qkv", global, &layer.global_qkv));
+    }
+    POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kOutput, stem + "output", {inner, hidden},
+                                  &layer.attention_output));
+    POZOR_RETURN_IF_ERROR(
+        Norm(stem + "attention_norm", ref.attention_norm, hidden, &layer.attention_norm));
+    POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kFeedForward, stem + "up"));
+    const Shape up = {hidden, ffn, gated ? Activation::kNone : spec.activation};
+    POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kUp, stem + "up", up, &layer.ffn_up));
+    if (gated) {
+      POZOR_RETURN_IF_ERROR(
+          Product(l, ProductKind::kUp, stem + "gate", {hidden, ffn}, &layer.ffn_gate));
+    }
+    POZOR_RETURN_IF_ERROR(
+        Product(l, ProductKind::kDown, stem + "down", {ffn, hidden}, &layer.ffn_down));
+    POZOR_RETURN_IF_ERROR(Norm(stem + "ffn_norm", ref.ffn_norm, hidden, &layer.ffn_norm));
+    return FurtherNorms(stem, ref, &layer);
+  }
+
+  Status FurtherNorms(const std::string& stem, const LayerSpec& ref, LayerWeights* layer) {
+    const size_t hidden = model_.spec.hidden, head = model_.spec.head_dim;
+    POZOR_RETURN_IF_ERROR(Norm(stem + "attention_output_norm", ref.attention_output_norm, hidden,
+                               &layer->attention_output_norm));
+    POZOR_RETURN_IF_ERROR(
+        Norm(stem + "ffn_output_norm", ref.ffn_output_norm, hidden, &layer->ffn_output_norm));
+    POZOR_RETURN_IF_ERROR(Norm(stem + "query_norm", ref.query_norm, head, &layer->query_norm));
+    return Norm(stem + "key_norm", ref.key_norm, head, &layer->key_norm);
+  }
+
+  Status Norm(const std::string& name, const NormRef& ref, size_t cols, NormWeights* norm) {
+    if (!ref.gamma.present()) return {};
+    POZOR_RETURN_IF_ERROR(Array(name + ".gamma", {cols}, &norm->gamma));
+    return ref.beta.present() ? Array(name + ".beta", {cols}, &norm->beta) : Status();
+  }
+
+ private:
+  struct Shape {
+    size_t in, columns;
+    Activation activation = Activation::kNone;
+    size_t panels() const { return DivCeil(columns, kPanelColumns); }
+  };
+
+  template <class T>
+  Status Array(const std::string& name, std::vector<size_t> shape, const T** data) {
+    constexpr DType kType = sizeof(T) == 1              ? DType::kI8
+                            : std::is_same_v<T, float> ? DType::kF32
+                                                       : DType::kI32;
+    StoredTensor tensor = {name, kType, std::move(shape), *data};
+    POZOR_RETURN_IF_ERROR(visit_(tensor));
+    *data = static_cast<const T*>(tensor.data);
+    return {};
+  }
+
+  Status Product(size_t l, ProductKind kind, const std::string& name, const Shape& shape,
+                 Linear* linear) {
+    const bool int8 = !model_.precision.empty() && model_.precision[l].IsInt8(kind);
+    if (!int8) return F32(name, shape, linear);
+    const size_t split = kind == ProductKind::kDown ? DownSplit(shape.in) : 0;
+    return Int8(name, shape, split, linear);
+  }
+
+  Status F32(const std::string& name, const Shape& shape, Linear* linear) {
+    const PackedMatrix old = linear->matrix();
+    const float* panels = static_cast<const float*>(old.panels);
+    const float* bias = linear->bias();
+    POZOR_RETURN_IF_ERROR(
+        Array(name + ".weight", {shape.panels(), shape.in, kPanelColumns}, &panels));
+    POZOR_RETURN_IF_ERROR(Array(name + ".bias", {shape.panels() * kPanelColumns}, &bias));
+    PackedMatrix matrix;
+    matrix.layout = PackedLayout::kF32x16;
+    matrix.panels = panels;
+    matrix.k = shape.in;
+    matrix.n = shape.columns;
+    *linear = Linear::FromPacked(matrix, bias, shape.activation);
+    return {};
+  }
+
+  Status Int8(const std::string& name, const Shape& shape, size_t split, Linear* linear) {
+    PackedMatrix matrix = linear->matrix();
+    const auto* panels = static_cast<const int8_t*>(matrix.panels);
+    const float* bias = linear->bias();
+    const size_t padded = shape.panels() * kPanelColumns, groups = split == 0 ? 1 : 2;
+    const size_t panel_bytes = PackedPanelBytes(PackedLayout::kS8x16x4, shape.in);
+    POZOR_RETURN_IF_ERROR(Array(
+        name + ".weight", {shape.panels(), panel_bytes / (4 * kPanelColumns), kPanelColumns, 4},
+        &panels));
+    POZOR_RETURN_IF_ERROR(Array(name + ".scale", {groups, padded}, &matrix.column_scales));
+    POZOR_RETURN_IF_ERROR(Array(name + ".sum", {groups, padded}, &matrix.column_sums));
+    POZOR_RETURN_IF_ERROR(Array(name + ".bias", {padded}, &bias));
+    matrix.layout = PackedLayout::kS8x16x4;
+    matrix.panels = panels;
+    matrix.k = shape.in;
+    matrix.n = shape.columns;
+    matrix.split = split;
+    *linear = Linear::FromPacked(matrix, bias, shape.activation);
+    return {};
+  }
+
+  Status Input(size_t l, Sublayer sublayer, const std::string& name) {
+    const ProductKind kind =
+        sublayer == Sublayer::kAttention ? ProductKind::kQkv : ProductKind::kUp;
+    if (model_.precision.empty() || !model_.precision[l].IsInt8(kind)) return {};
+    SmoothInput& input = model_.smooth_inputs[l][static_cast<size_t>(sublayer)];
+    POZOR_RETURN_IF_ERROR(Array(name + ".input_scale", {model_.spec.hidden}, &input.scale));
+    return Array(name + ".input_shift", {model_.spec.hidden}, &input.shift);
+  }
+
+  Encoder::Impl& model_;
+  const TensorVisitor& visit_;
+};
+
+}  // namespace
+
+Status VisitTensors(Encoder::Impl& model, const TensorVisitor& visit) {
+  Walk walk(model, visit);
+  POZOR_RETURN_IF_ERROR(walk.Embeddings());
+  POZOR_RETURN_IF_ERROR(walk.Positions());
+  for (size_t l = 0; l < model.layers.size(); ++l) POZOR_RETURN_IF_ERROR(walk.Layer(l));
+  return walk.Norm("final_norm", model.spec.final_norm, model.spec.hidden, &model.final_norm);
+}
+
+size_t UnnamedBytes(const Encoder::Impl& model) {
+  std::map<const void*, size_t> named;  // layers may share arrays
+  const auto* begin = static_cast<const char*>(model.arena.data());
+  const auto* end = begin + model.arena.used();
+  const Status status = VisitTensors(
+      const_cast<Encoder::Impl&>(model), [&](StoredTensor& tensor) -> Status {
+        const auto* data = static_cast<const char*>(tensor.data);
+        if (data >= begin && data < end) named[data] = RoundUp(tensor.bytes(), kAlignment);
+        return {};
+      });
+  POZOR_CHECK(status.ok());
+  size_t total = 0;
+  for (const auto& [data, bytes] : named) total += bytes;
+  return model.arena.used() - std::min(total, model.arena.used());
+}
+
+Result<std::vector<StoredTensor>> ListTensors(const Encoder& encoder) {
+  const Encoder::Impl& model = encoder.impl();
+  if (UnnamedBytes(model) != 0) {
+    return Unsupported(model.spec.architecture +
+                       ": a prepared file cannot hold all that this architecture computes with; "
+                       "use it with --precision int8 at load");
+  }
+  std::vector<StoredTensor> tensors;
+  // Looks only.
+  POZOR_RETURN_IF_ERROR(VisitTensors(const_cast<Encoder::Impl&>(model), [&](StoredTensor& tensor) {
+    tensors.push_back(tensor);
+    return Status();
+  }));
+  return tensors;
+}
+
+Result<std::unique_ptr<Encoder>> EncoderFromTensors(EncoderSpec spec, PrecisionPlan precision,
+                                                    const TensorVisitor& find,
+                                                    TensorHolder holder) {
+  POZOR_TRY(std::unique_ptr<Encoder::Impl> model, Encoder::Impl::Make(std::move(spec)));
+  model->precision = std::move(precision);
+  model->smooth_inputs.resize(model->layers.size());
+  POZOR_RETURN_IF_ERROR(VisitTensors(*model, find));
+  model->holder = std::move(holder.keep);
+  model->mapped_bytes = holder.mapped_bytes;
+  model->row_check = std::move(holder.row_check);
+  return Encoder::Assemble(std::move(model));
+}
+
+}  // namespace pozor

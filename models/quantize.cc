@@ -1,0 +1,98 @@
+#include "models/quantize.h"
+
+#include <utility>
+
+#include "engine/quantize.h"
+#include "kernels/gemm.h"
+#include "models/encode.h"
+
+namespace pozor {
+namespace {
+
+// Without a limit of its own a model is calibrated on texts of at most this many tokens.
+constexpr size_t kLongestRandomText = 128;
+
+std::string KernelOf(const LayerPrecision* layer, ProductKind kind) {
+  const bool int8 = layer != nullptr && layer->IsInt8(kind);
+  if (kind == ProductKind::kAttention) return int8 ? "attention-s8s8s32" : "attention-f32";
+  constexpr size_t kManyRows = 128;
+  const PackedLayout layout = int8 ? PackedLayout::kS8x16x4 : PackedLayout::kF32x16;
+  return std::string(FindGemmKernel(layout, kManyRows).name);
+}
+
+}  // namespace
+
+std::vector<std::string_view> CalibrationTexts() {
+  std::vector<std::string_view> texts;
+  std::string_view rest = kCalibrationText;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    if (end > 0) texts.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return texts;
+}
+
+Result<TokenBatch> TokeniseForCalibration(const Model::Impl& model,
+                                          std::span<const std::string_view> texts) {
+  EncodeOptions options;
+  options.prompt = "";
+  POZOR_TRY(const EncodePlan plan, EncodePlan::Make(model, options));
+  TextTokeniser tokeniser(model, plan);
+  TokenBatch batch;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    POZOR_RETURN_IF_ERROR(tokeniser.Append(texts[i], i + 1, &batch));
+  }
+  return batch;
+}
+
+Result<Calibration> CalibrateModel(const Model::Impl& model,
+                                   std::span<const std::string_view> texts,
+                                   std::string* described) {
+  const std::vector<std::string_view> own = CalibrationTexts();
+  TokenBatch tokens;
+  std::string what = "random tokens";
+  if (model.tokenizer != nullptr) {
+    POZOR_TRY(tokens, TokeniseForCalibration(model, texts.empty() ? own : texts));
+    what = (texts.empty() ? "built-in text, " : "text of the user, ") +
+           std::to_string(tokens.texts()) + " texts";
+  } else {
+    const size_t limit = std::min(model.encoder->max_tokens(), kLongestRandomText);
+    tokens = RandomCalibrationTokens(model.encoder->spec(), limit);
+  }
+  if (tokens.ids.empty()) {
+    return InvalidArgument("calibration: the text has no tokens; give one with some sentences");
+  }
+  *described = what + ", " + std::to_string(tokens.ids.size()) + " tokens";
+  return Calibrate(*model.encoder, tokens.View(), 0);
+}
+
+Status QuantizeModel(const Calibration& calibration, PrecisionPlan precision, Model::Impl* model) {
+  POZOR_TRY(model->encoder,
+            QuantizeEncoder(std::move(model->encoder), calibration, std::move(precision)));
+  DescribeProducts(*model->encoder, &model->info);
+  return {};
+}
+
+void DescribeProducts(const Encoder& encoder, ModelInfo* info) {
+  const PrecisionPlan& plan = encoder.precision();
+  info->products.clear();
+  size_t int8 = 0, all = 0;
+  for (size_t layer = 0; layer < encoder.spec().layers.size(); ++layer) {
+    const LayerPrecision* choices = plan.empty() ? nullptr : &plan[layer];
+    for (size_t kind = 0; kind < kProductKinds; ++kind) {
+      const auto product = static_cast<ProductKind>(kind);
+      const ProductChoice choice = choices == nullptr
+                                       ? ProductChoice{NumberFormat::kF32, "as the model is stored"}
+                                       : (*choices)[product];
+      info->products.push_back({layer, std::string(ProductName(product)),
+                                std::string(NumberFormatName(choice.format)),
+                                KernelOf(choices, product), choice.reason});
+      int8 += choice.format == NumberFormat::kInt8 ? 1 : 0;
+      ++all;
+    }
+  }
+  info->precision = int8 == 0 ? "f32" : int8 == all ? "int8" : "mixed";
+}
+
+}  // namespace pozor

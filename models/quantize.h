@@ -1,0 +1,42 @@
+// int8 of a loaded f32 model, at load or for a prepared file: the same bits either way.
+#ifndef POZOR_MODELS_QUANTIZE_H_
+#define POZOR_MODELS_QUANTIZE_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/calibration.h"
+#include "engine/precision.h"
+#include "models/model_impl.h"
+#include "models/prepared.h"
+#include "pozor/status.h"
+
+namespace pozor {
+
+// The text that comes with the library: a text a line, English, other languages, code.
+extern const std::string_view kCalibrationText;
+
+// A text a line.
+std::vector<std::string_view> CalibrationTexts();
+
+// Texts as the model reads them, without a prompt, cut at its limit.
+Result<TokenBatch> TokeniseForCalibration(const Model::Impl& model,
+                                          std::span<const std::string_view> texts);
+
+// What Calibrate says of the model, which must be in f32, on these tokens; without a tokenizer on
+// random ones. `texts` empty: the built-in ones. `described` says what it was.
+Result<Calibration> CalibrateModel(const Model::Impl& model,
+                                   std::span<const std::string_view> texts,
+                                   std::string* described);
+
+// From f32 to `precision`. Fills the model's info.
+Status QuantizeModel(const Calibration& calibration, PrecisionPlan precision, Model::Impl* model);
+
+// The products of a model for its info.
+void DescribeProducts(const Encoder& encoder, ModelInfo* info);
+
+}  // namespace pozor
+
+#endif  // POZOR_MODELS_QUANTIZE_H_
