@@ -39,4 +39,11 @@ PrecisionPlan Int8Plan(const EncoderSpec& spec) {
   return PrecisionPlan(spec.layers.size(), layer);
 }
 
+void CompletePlan(PrecisionPlan* plan) {
+  for (LayerPrecision& layer : *plan) {
+    if (layer.IsInt8(ProductKind::kQkv) || !layer.IsInt8(ProductKind::kAttention)) continue;
+    layer[ProductKind::kAttention] = {NumberFormat::kF32, "as Q, K and V"};
+  }
+}
+
 }  // namespace pozor

@@ -46,6 +46,10 @@ using PrecisionPlan = std::vector<LayerPrecision>;
 // reason says so.
 PrecisionPlan Int8Plan(const EncoderSpec& spec);
 
+// Makes choices agree: attention's integers are made of keys around their mean, which only an int8
+// product of Q, K and V gives.
+void CompletePlan(PrecisionPlan* plan);
+
 }  // namespace pozor
 
 #endif  // POZOR_ENGINE_PRECISION_H_

@@ -131,8 +131,9 @@ class LayerQuantizer {
       double correction = 0;
       for (size_t k = 0; k < mean.size(); ++k) {
         const size_t group = split != 0 && k >= split ? 1 : 0;
-        const double kept = double{packed.column_scales[group * padded + n]} *
-                            double{packed.panels[PackedS8Index(product.in, k, n)]};
+        const int8_t w8 = packed.panels[PackedS8Index(product.in, k, n)];
+        const double kept =
+            double{packed.column_scales[group * padded + n]} * static_cast<double>(w8);
         correction += (double{product.Row(n)[k]} - kept) * double{mean[k]};
       }
       bias[n] = static_cast<float>(double{product.bias[n]} + correction);

@@ -154,6 +154,21 @@ std::string Plain(const JsonValue& value) {
   return value.is_string() ? std::string(value.as_string()) : value.Describe();
 }
 
+// With all that is in it.
+std::string WholeText(const JsonValue& value) {
+  if (value.is_object()) {
+    std::string text = "{";
+    for (const JsonMember& member : value.members()) {
+      text += std::string(member.key) + ": " + WholeText(member.value) + ", ";
+    }
+    return text + "}";
+  }
+  if (!value.is_array()) return Plain(value);
+  std::string text = "[";
+  for (const JsonValue& item : value.items()) text += WholeText(item) + ", ";
+  return text + "]";
+}
+
 }  // namespace
 
 bool ParseActivation(std::string_view name, Activation* activation) {
@@ -318,7 +333,10 @@ void Config::Demand(std::string_view key, std::string_view why) {
 }
 
 void Config::Ignore(std::span<const std::string_view> keys, std::string_view why) {
-  for (std::string_view key : keys) Take(key, why);
+  for (std::string_view key : keys) {
+    Take(key, why);
+    ignored_.emplace_back(key);
+  }
 }
 
 void Config::Finish(std::vector<std::string>* warnings) {
@@ -354,10 +372,20 @@ void Config::ReportUnknown(const JsonValue& object, const std::string& stem,
       continue;
     }
     effects_.emplace_back(key, "unknown to Pozor: ignored");
+    ignored_.emplace_back(key);
     if (IsOff(member.value)) continue;
     warnings->push_back(name_ + ": " + key + " = " + member.value.Describe() +
                         " is unknown to Pozor and was ignored");
   }
+}
+
+std::vector<std::pair<std::string, std::string>> Config::Decisive() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [key, effect] : effects_) {
+    if (std::find(ignored_.begin(), ignored_.end(), key) != ignored_.end()) continue;
+    if (const JsonValue* value = Find(key)) out.emplace_back(key, WholeText(*value));
+  }
+  return out;
 }
 
 std::vector<std::pair<std::string, std::string>> Config::Effects() const {

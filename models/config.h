@@ -64,6 +64,9 @@ class Config {
   // sets aside keys of training, generation and bookkeeping, and warns about keys nobody knows.
   void Finish(std::vector<std::string>* warnings);
 
+  // Keys that the architecture reads or checks, and their values.
+  std::vector<std::pair<std::string, std::string>> Decisive() const;
+
   // key = value: effect, in the order of the file.
   std::vector<std::pair<std::string, std::string>> Effects() const;
 
@@ -79,6 +82,7 @@ class Config {
   std::string name_;
   Status status_;
   std::vector<std::pair<std::string, std::string>> effects_;
+  std::vector<std::string> ignored_;  // keys that change nothing
 };
 
 // False if Pozor has no such function.

@@ -11,6 +11,7 @@
 #include "models/formats/folder.h"
 #include "models/heads.h"
 #include "models/pipeline.h"
+#include "models/prepared.h"
 #include "models/scratch_pool.h"
 #include "models/text/tokenizer.h"
 #include "pozor/pozor.hpp"
@@ -28,6 +29,8 @@ struct Model::Impl {
   std::unique_ptr<Encoder> encoder;
   std::optional<Linear> pooler;  // tanh(W h[0] + b), if asked for and present
   ModelInfo info;
+  PreparedFacts facts;            // what a prepared file of it says; precision left out
+  bool has_config_file = true;    // false: the configuration is inside a GGUF file
   mutable ScratchPool scratches;  // of the tokenizer
 };
 

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/machine.h"
 #include "kernels/cpu.h"
 #include "models/architectures/architecture.h"
 #include "models/config.h"
@@ -16,6 +17,8 @@
 #include "models/formats/weights.h"
 #include "models/locate.h"
 #include "models/model_impl.h"
+#include "models/prepared.h"
+#include "models/quantize.h"
 
 namespace pozor {
 namespace {
@@ -38,9 +41,8 @@ struct Checkpoint {
 Status CheckOptions(const LoadOptions& options) {
   const std::string bad_tier = ApplyCpuTierFromEnvironment();
   if (!bad_tier.empty()) return InvalidArgument(bad_tier);
-  if (options.precision == Precision::kF32) return Status();
-  const char* name = options.precision == Precision::kBF16 ? "bf16" : "int8";
-  return Unsupported(std::string("precision ") + name + ": not supported yet; use f32");
+  if (options.precision != Precision::kBF16) return Status();
+  return Unsupported("precision bf16: not supported yet; use f32 or int8");
 }
 
 size_t CountParameters(const WeightReader& weights, const std::vector<std::string>& passengers) {
@@ -80,7 +82,9 @@ Aside DoAside(const ModelFolder& folder, const Checkpoint& checkpoint,
               const std::set<const TensorInfo*>& left_out) {
   Aside aside;
   aside.tokenizer = LoadTokenizer(folder, checkpoint.gguf.get(), &aside.warnings);
-  aside.finite = CheckFinite(*checkpoint.weights, left_out);
+  if (checkpoint.weights != nullptr) {
+    aside.finite = CheckFinite(*checkpoint.weights, left_out);
+  }
   return aside;
 }
 
@@ -124,9 +128,14 @@ Status TakeTokenizer(const Loading& loading, Aside& aside) {
                  "together");
 }
 
+// config.json and what it is of.
+struct ModelConfig {
+  const Architecture* architecture;
+  Config config;
+};
+
 // config.json, or what a GGUF file says in its place; then the weights.
-Result<Config> OpenCheckpoint(const Loading& loading, const Architecture** architecture,
-                              Checkpoint* checkpoint) {
+Result<ModelConfig> OpenCheckpoint(const Loading& loading, Checkpoint* checkpoint) {
   const ModelFolder& folder = loading.transformer;
   POZOR_TRY(const WeightFile file, FindWeights(folder, loading.weights));
   std::string where = JoinPath(folder.path(), "config.json");
@@ -140,46 +149,112 @@ Result<Config> OpenCheckpoint(const Loading& loading, const Architecture** archi
     POZOR_TRY(document, folder.ReadJsonObject("config.json"));
   }
   POZOR_TRY(const std::string type, FindModelType(**document, where));
-  POZOR_TRY(*architecture, FindArchitecture(type, where, &**document));
+  POZOR_TRY(const Architecture* architecture, FindArchitecture(type, where, &**document));
   checkpoint->weights = checkpoint->gguf;
   if (checkpoint->gguf == nullptr) {
     POZOR_TRY(checkpoint->weights, OpenWeights(folder, file, &loading.model->info.warnings));
   }
-  return Config(std::move(*document), where);
+  return ModelConfig{architecture, Config(std::move(*document), where)};
+}
+
+Result<EncoderSpec> MakeSpec(ModelConfig& of, WeightReader& weights, ModelInfo* info) {
+  POZOR_RETURN_IF_ERROR(NormalizeNames(*of.architecture, weights));
+  EncoderSpec spec = of.architecture->make_spec(of.config, weights);
+  spec.architecture = std::string(of.architecture->model_type);
+  of.config.Finish(&info->warnings);
+  POZOR_RETURN_IF_ERROR(of.config.status());
+  DescribeSpec(spec, info);
+  info->config = of.config.Effects();
+  return spec;
+}
+
+// What a file prepared from this model has to say about it.
+PreparedFacts DescribeForFile(const ModelConfig& of, const WeightReader& weights,
+                              const ModelInfo& info) {
+  PreparedFacts facts;
+  facts.architecture = info.architecture;
+  facts.config = of.config.Decisive();
+  const std::span<const TensorInfo> tensors = weights.source().tensors();
+  facts.original.assign(tensors.begin(), tensors.end());
+  facts.ignored = info.ignored_tensors;
+  facts.parameters = info.parameters;
+  return facts;
 }
 
 // config.json, weights and tokenizer.
 Status LoadTransformer(const Loading& loading) {
   ModelInfo& info = loading.model->info;
   const ModelFolder& folder = loading.transformer;
-  const Architecture* architecture = nullptr;
   Checkpoint checkpoint;
-  POZOR_TRY(Config config, OpenCheckpoint(loading, &architecture, &checkpoint));
+  POZOR_TRY(ModelConfig of, OpenCheckpoint(loading, &checkpoint));
   WeightReader weights(checkpoint.weights);
-  POZOR_RETURN_IF_ERROR(NormalizeNames(*architecture, weights));
-  EncoderSpec spec = architecture->make_spec(config, weights);
-  spec.architecture = std::string(architecture->model_type);
-  config.Finish(&info.warnings);
-  POZOR_RETURN_IF_ERROR(config.status());
-  DescribeSpec(spec, &info);
-  info.config = config.Effects();
+  POZOR_TRY(EncoderSpec spec, MakeSpec(of, weights, &info));
 
-  const std::set<const TensorInfo*> left_out = LeftOut(*architecture, spec, weights);
+  const std::set<const TensorInfo*> left_out = LeftOut(*of.architecture, spec, weights);
   std::future<Aside> running = StartAside(folder, checkpoint, left_out);
   EncoderOptions options;
   options.max_memory = loading.model->options.max_memory;
   POZOR_TRY(loading.model->encoder, Encoder::Create(std::move(spec), weights, options));
   if (loading.parts.with_pooler) {
-    POZOR_RETURN_IF_ERROR(LoadPooler(*architecture, weights, info.hidden, &loading.model->pooler));
+    POZOR_RETURN_IF_ERROR(
+        LoadPooler(*of.architecture, weights, info.hidden, &loading.model->pooler));
   }
-  POZOR_TRY(info.ignored_tensors, ListPassengers(*architecture, weights));
+  POZOR_TRY(info.ignored_tensors, ListPassengers(*of.architecture, weights));
   info.parameters = CountParameters(weights, info.ignored_tensors);
   if (checkpoint.gguf != nullptr) {
+    loading.model->has_config_file = false;
     loading.model->pipeline.default_pooling = checkpoint.gguf->PoolingMode();
   }
+  loading.model->facts = DescribeForFile(of, weights, info);
   Aside aside = running.get();
   POZOR_RETURN_IF_ERROR(aside.finite);
   return TakeTokenizer(loading, aside);
+}
+
+// The same from prepared weights.
+Status LoadPreparedTransformer(const Loading& loading) {
+  ModelInfo& info = loading.model->info;
+  const ModelFolder& folder = loading.transformer;
+  const Checkpoint nothing;
+  const std::set<const TensorInfo*> none;
+  std::future<Aside> running = StartAside(folder, nothing, none);
+  const std::string where = JoinPath(folder.path(), "config.json");
+  POZOR_TRY(JsonDocument document, folder.ReadJsonObject("config.json"));
+  POZOR_TRY(const std::string type, FindModelType(*document, where));
+  POZOR_TRY(const Architecture* architecture, FindArchitecture(type, where, &*document));
+  ModelConfig of = {architecture, Config(std::move(document), where)};
+  POZOR_TRY(const std::string path, folder.Resolve(kPreparedName));
+  POZOR_TRY(const auto file, PreparedFile::Open(path));
+  WeightReader weights(OriginalNames(file));
+  POZOR_TRY(EncoderSpec spec, MakeSpec(of, weights, &info));
+  POZOR_RETURN_IF_ERROR(file->CheckConfig(of.config.Decisive()));
+  POZOR_RETURN_IF_ERROR(CheckCeiling("the model's weights", loading.model->options.max_memory,
+                                     ResidentBytes() + file->bytes()));
+  POZOR_TRY(loading.model->encoder, file->MakeEncoder(std::move(spec)));
+  loading.model->facts = file->facts();
+  info.ignored_tensors = file->facts().ignored;
+  info.parameters = file->facts().parameters;
+  info.calibration = file->facts().calibration;
+  info.quality = file->facts().quality;
+  Aside aside = running.get();
+  return TakeTokenizer(loading, aside);
+}
+
+// By the file and the precision asked for and what the folder has.
+Result<bool> ChoosePrepared(const Loading& loading) {
+  const ModelFolder& folder = loading.transformer;
+  const Precision precision = loading.model->options.precision;
+  const bool named = loading.weights == kPreparedName;
+  if (!folder.Has(kPreparedName) || (!loading.weights.empty() && !named)) return false;
+  if (precision == Precision::kInt8) return true;
+  bool original = false;
+  if (!named) {
+    POZOR_TRY(const WeightFile file, FindWeights(folder, ""));
+    original = file.format != WeightFormat::kNone;
+  }
+  if (original || precision == Precision::kAuto) return !original;
+  return Unsupported(folder.path() + ": has prepared weights only, which are not f32; load the " +
+                     "model that they were prepared from, or leave the precision open");
 }
 
 // The limit that the folder states, within what the position table admits.
@@ -234,10 +309,15 @@ Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
   POZOR_TRY(model->pipeline, ReadPipeline(folder, &model->info.warnings));
   const Loading loading = {folder, folder.Sub(model->pipeline.transformer_path),
                            std::move(place.weights), parts, model.get()};
-  POZOR_RETURN_IF_ERROR(LoadTransformer(loading));
+  POZOR_TRY(const bool prepared, ChoosePrepared(loading));
+  POZOR_RETURN_IF_ERROR(prepared ? LoadPreparedTransformer(loading) : LoadTransformer(loading));
   POZOR_RETURN_IF_ERROR(ReadHead(folder, model->info.hidden, &model->pipeline));
   model->info.max_length = FindMaxLength(loading);
   DescribePipeline(model->pipeline, &model->info);
+  if (!prepared && options.precision == Precision::kInt8) {
+    POZOR_RETURN_IF_ERROR(QuantizeAtLoad(model.get()));
+  }
+  DescribeProducts(*model->encoder, &model->info);
   return model;
 }
 

@@ -48,6 +48,7 @@ class PreparedFile : public std::enable_shared_from_this<PreparedFile> {
 
   const PreparedFacts& facts() const { return facts_; }
   const std::string& path() const { return file_.path(); }
+  size_t bytes() const { return file_.size(); }
 
   // The config's values that count are those the file was prepared for; else InvalidArgument that
   // names the first difference.

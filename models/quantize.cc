@@ -1,7 +1,10 @@
 #include "models/quantize.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "engine/graph.h"
+#include "engine/machine.h"
 #include "engine/quantize.h"
 #include "kernels/gemm.h"
 #include "models/encode.h"
@@ -67,11 +70,34 @@ Result<Calibration> CalibrateModel(const Model::Impl& model,
   return Calibrate(*model.encoder, tokens.View(), 0);
 }
 
+Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,
+                                               std::span<const std::string_view> texts) {
+  EncodeOptions options;
+  options.prompt = "";
+  POZOR_TRY(const EncodePlan plan, EncodePlan::Make(model, options));
+  POZOR_TRY(const TokenBatch tokens, TokeniseForCalibration(model, texts));
+  std::vector<float> vectors(texts.size() * plan.dimensions);
+  GraphOptions graph;
+  graph.max_memory = model.options.max_memory;
+  POZOR_RETURN_IF_ERROR(EncodeTokens(
+      *model.encoder, tokens.View(), graph, [&](size_t text, MatView<const float> hidden) {
+        return MakeVector(model, plan, hidden, text + 1, &vectors[text * plan.dimensions]);
+      }));
+  return vectors;
+}
+
 Status QuantizeModel(const Calibration& calibration, PrecisionPlan precision, Model::Impl* model) {
   POZOR_TRY(model->encoder,
             QuantizeEncoder(std::move(model->encoder), calibration, std::move(precision)));
   DescribeProducts(*model->encoder, &model->info);
   return {};
+}
+
+Status QuantizeAtLoad(Model::Impl* model) {
+  POZOR_RETURN_IF_ERROR(CheckCeiling("the model while it is quantised", model->options.max_memory,
+                                     ResidentBytes() + model->encoder->weight_bytes()));
+  POZOR_TRY(const Calibration calibration, CalibrateModel(*model, {}, &model->info.calibration));
+  return QuantizeModel(calibration, Int8Plan(model->encoder->spec()), model);
 }
 
 void DescribeProducts(const Encoder& encoder, ModelInfo* info) {

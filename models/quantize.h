@@ -31,8 +31,15 @@ Result<Calibration> CalibrateModel(const Model::Impl& model,
                                    std::span<const std::string_view> texts,
                                    std::string* described);
 
+// [texts, dimensions], as Model::Encode gives them without a prompt.
+Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,
+                                               std::span<const std::string_view> texts);
+
 // From f32 to `precision`. Fills the model's info.
 Status QuantizeModel(const Calibration& calibration, PrecisionPlan precision, Model::Impl* model);
+
+// --precision int8 without a prepared file: exactly what 'pozor quantize' does without options.
+Status QuantizeAtLoad(Model::Impl* model);
 
 // The products of a model for its info.
 void DescribeProducts(const Encoder& encoder, ModelInfo* info);

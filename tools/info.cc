@@ -1,5 +1,6 @@
 #include "tools/info.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <vector>
@@ -19,13 +20,15 @@ struct KernelChoice {
   std::string name;
 };
 
-// What FindGemmKernel gives for 1 row, 2 rows, ...: a line where it changes.
+// What FindGemmKernel gives for 1 row, 2 rows, ...: a line where it changes; f32, then int8.
 std::vector<KernelChoice> KernelChoices() {
   constexpr size_t kMostRows = 1024;
   std::vector<KernelChoice> choices;
-  for (size_t rows = 1; rows <= kMostRows; ++rows) {
-    const std::string name(FindGemmKernel(PackedLayout::kF32x16, rows).name);
-    if (choices.empty() || choices.back().name != name) choices.push_back({rows, name});
+  for (const PackedLayout layout : {PackedLayout::kF32x16, PackedLayout::kS8x16x4}) {
+    for (size_t rows = 1; rows <= kMostRows; ++rows) {
+      const std::string name(FindGemmKernel(layout, rows).name);
+      if (choices.empty() || choices.back().name != name) choices.push_back({rows, name});
+    }
   }
   return choices;
 }
@@ -81,6 +84,16 @@ void WriteModel(const ModelInfo& info, JsonWriter* json) {
       .Field("normalizes", info.normalizes)
       .Field("similarity", info.similarity)
       .Field("default_prompt", info.default_prompt);
+  json->Field("precision", info.precision)
+      .Field("calibration", info.calibration)
+      .Field("quality", info.quality);
+  json->Key("products").BeginArray();
+  for (const ProductInfo& product : info.products) {
+    json->BeginObject().Field("layer", product.layer).Field("product", product.name);
+    json->Field("precision", product.precision).Field("kernel", product.kernel);
+    json->Field("reason", product.reason).EndObject();
+  }
+  json->EndArray();
   WritePairs("prompts", info.prompts, json);
   WritePairs("config", info.config, json);
   json->Key("ignored_tensors").Array(info.ignored_tensors);
@@ -126,6 +139,47 @@ void PrintList(const char* label, const std::vector<std::string>& lines) {
   }
 }
 
+// "0-2, 5"
+std::string LayerList(const std::vector<size_t>& layers) {
+  std::string text;
+  for (size_t i = 0; i < layers.size();) {
+    size_t j = i;
+    while (j + 1 < layers.size() && layers[j + 1] == layers[j] + 1) ++j;
+    text += (text.empty() ? "" : ", ") + std::to_string(layers[i]);
+    if (j > i) text += "-" + std::to_string(layers[j]);
+    i = j + 1;
+  }
+  return text;
+}
+
+// A line for each product and choice, with the layers that have it.
+void PrintProducts(const std::vector<ProductInfo>& products) {
+  struct Line {
+    ProductInfo product;
+    std::vector<size_t> layers;
+  };
+  std::vector<Line> lines;
+  for (const ProductInfo& product : products) {
+    const auto same = [&](const Line& line) {
+      return line.product.name == product.name && line.product.precision == product.precision &&
+             line.product.reason == product.reason;
+    };
+    const auto found = std::find_if(lines.begin(), lines.end(), same);
+    if (found == lines.end()) {
+      lines.push_back({product, {product.layer}});
+    } else {
+      found->layers.push_back(product.layer);
+    }
+  }
+  const char* label = "products";
+  for (const Line& line : lines) {
+    PrintField(label, line.product.name + " " + line.product.precision + ", layers " +
+                          LayerList(line.layers) + ", " + line.product.kernel + ": " +
+                          line.product.reason);
+    label = "";
+  }
+}
+
 void PrintModel(const ModelInfo& info) {
   std::printf("\n");
   PrintField("model", info.name);
@@ -141,6 +195,10 @@ void PrintModel(const ModelInfo& info) {
   PrintField("vector", std::to_string(info.dimensions) + " numbers, " +
                            (info.normalizes ? "unit length" : "not normalised") +
                            (info.similarity.empty() ? "" : ", similarity " + info.similarity));
+  PrintField("precision", info.precision);
+  PrintProducts(info.products);
+  if (!info.calibration.empty()) PrintField("calibration", info.calibration);
+  if (!info.quality.empty()) PrintField("quality", info.quality);
   const char* label = "prompts";
   for (const auto& [name, text] : info.prompts) {
     PrintField(label, JsonQuote(name) + ": " + JsonQuote(text) +

@@ -4,14 +4,18 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <vector>
 
+#include "models/formats/folder.h"
+#include "models/locate.h"
+#include "models/pipeline.h"
+#include "models/prepared.h"
 #include "tools/bench/json_writer.h"
 #include "tools/cli/report.h"
 #include "tools/cli/signals.h"
 #include "tools/io/npy.h"
 #include "tools/io/text_files.h"
+#include "tools/rank.h"
 
 namespace pozor::tools {
 namespace {
@@ -48,34 +52,6 @@ Result<std::vector<double>> ReadScores(const std::string& path) {
   return scores;
 }
 
-// Ranks from 1; equal values share the mean of theirs.
-std::vector<double> Ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t i = 0; i < order.size();) {
-    size_t j = i;
-    while (j < order.size() && values[order[j]] == values[order[i]]) ++j;
-    for (size_t k = i; k < j; ++k) ranks[order[k]] = 0.5 * static_cast<double>(i + 1 + j);
-    i = j;
-  }
-  return ranks;
-}
-
-double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
-  const double n = static_cast<double>(x.size());
-  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n;
-  const double mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
-  double xy = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean_x) * (y[i] - mean_y);
-    xx += (x[i] - mean_x) * (x[i] - mean_x);
-    yy += (y[i] - mean_y) * (y[i] - mean_y);
-  }
-  return xy / std::sqrt(xx * yy);
-}
-
 double Cosine64(const float* a, const float* b, size_t n) {
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -93,7 +69,7 @@ double Spearman(const std::vector<double>& scores, const float* vectors, size_t 
     cosines[i] =
         Cosine64(vectors + i * dimensions, vectors + (i + scores.size()) * dimensions, dimensions);
   }
-  return Correlation(Ranks(scores), Ranks(cosines));
+  return SpearmanCorrelation(scores, cosines);
 }
 
 Status CompareSpearman(const std::string& path, const Vectors& got, const NpyMatrix& expected,
@@ -156,6 +132,27 @@ Result<VerifyTable> VerifyReference(const VerifyRequest& request) {
     POZOR_RETURN_IF_ERROR(CompareSpearman(request.scores, *got, expected, &table));
   }
   return table;
+}
+
+Status VerifyPrepared(const VerifyRequest& request) {
+  POZOR_TRY(const std::string path, LocateModel(request.model));
+  POZOR_TRY(const ModelFolder folder, ModelFolder::Open(path));
+  std::vector<std::string> warnings;
+  POZOR_TRY(const Pipeline pipeline, ReadPipeline(folder, &warnings));
+  const ModelFolder transformer = folder.Sub(pipeline.transformer_path);
+  if (!transformer.Has(kPreparedName)) {
+    return InvalidArgument("verify: no results to compare with, and " + request.model +
+                           " has no prepared weights with checksums; give --golden DIR, or "
+                           "--reference V.npy and --texts FILE");
+  }
+  POZOR_TRY(const std::string weights, transformer.Resolve(kPreparedName));
+  const auto file = PreparedFile::Open(weights);
+  if (!file.ok()) return AsFailure(file.status());
+  POZOR_RETURN_IF_ERROR((*file)->Verify());
+  const auto model = Model::Load(request.model, request.load);  // config, tokenizer, head
+  if (!model.ok()) return AsFailure(model.status());
+  std::printf("%s: every tensor has its checksum\n", weights.c_str());
+  return Status();
 }
 
 Result<int> RunVerify(const VerifyRequest& request) {

@@ -33,6 +33,9 @@ struct VerifyRequest {
 // 3 nothing wrong but some tensors not computable in this version (listed).
 Result<int> RunVerify(const VerifyRequest& request);
 
+// The checksums of prepared weights; InvalidArgument if the model has none.
+Status VerifyPrepared(const VerifyRequest& request);
+
 // The two kinds.
 Result<VerifyTable> VerifyGolden(const VerifyRequest& request);
 Result<VerifyTable> VerifyReference(const VerifyRequest& request);

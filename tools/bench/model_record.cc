@@ -101,7 +101,9 @@ std::string HashWeights(const std::string& path) {
 void WriteModelInfo(const Model& model, JsonWriter* json) {
   const ModelInfo& info = model.Info();
   const EncoderSpec& spec = model.impl().encoder->spec();
-  json->Key("kernels").Array(ChosenKernels(model.impl().options.precision));
+  const bool f32 = info.precision == "f32";
+  json->Key("kernels").Array(ChosenKernels(f32 ? Precision::kF32 : Precision::kInt8));
+  json->Field("precision", info.precision);
   json->Field("name", info.name).Field("path", info.path).Field("architecture", info.architecture);
   json->Field("hash", HashWeights(info.path)).Field("layers", info.layers);
   json->Field("hidden", info.hidden).Field("heads", info.heads);

@@ -146,7 +146,7 @@ void AddCpuOption(VerbParser& parser) {
       ->type_name("TIER");
 }
 
-void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
+void AddMemoryOption(VerbParser& parser, LoadOptions* load) {
   const auto read_memory = [load](const std::string& text) {
     if (!ParseSize(text, &load->max_memory)) {
       throw CLI::ValidationError("--max-memory",
@@ -157,6 +157,10 @@ void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
       .add_option_function<std::string>("--max-memory", read_memory,
                                         "ceiling for the whole process, e.g. 160M")
       ->type_name("SIZE");
+}
+
+void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
+  AddMemoryOption(parser, load);
   const auto read_precision = [load](const std::string& text) {
     if (text == "f32") load->precision = Precision::kF32;
     if (text == "bf16") load->precision = Precision::kBF16;
@@ -166,7 +170,8 @@ void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
     }
   };
   parser.app()
-      .add_option_function<std::string>("--precision", read_precision, "of the weights (f32)")
+      .add_option_function<std::string>("--precision", read_precision,
+                                        "of the products (f32; a prepared model: its own)")
       ->type_name("f32|bf16|int8");
   AddCpuOption(parser);
 }

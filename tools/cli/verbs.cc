@@ -9,6 +9,7 @@ std::span<const Verb> Verbs() {
       {"encode", "texts to vectors", EncodeVerb},
       {"tokenize", "texts to ids, tokens and offsets", TokenizeVerb},
       {"info", "this machine, and a model as it is understood", InfoVerb},
+      {"quantize", "a model folder with prepared int8 weights, checked against f32", QuantizeVerb},
       {"verify", "a model's results against recorded ones", VerifyVerb},
       {"bench", "how fast a model runs here, and how near the machine's roof", BenchVerb},
       {"compare", "benchmark results side by side", CompareVerb},

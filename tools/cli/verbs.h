@@ -9,6 +9,7 @@ namespace pozor::tools {
 int EncodeVerb(std::span<char* const> arguments);
 int TokenizeVerb(std::span<char* const> arguments);
 int InfoVerb(std::span<char* const> arguments);
+int QuantizeVerb(std::span<char* const> arguments);
 int VerifyVerb(std::span<char* const> arguments);
 int BenchVerb(std::span<char* const> arguments);
 int BenchWorkerVerb(std::span<char* const> arguments);

@@ -8,7 +8,8 @@ namespace pozor::tools {
 
 int VerifyVerb(std::span<char* const> arguments) {
   VerbParser parser("verify",
-                    "A model's results against recorded ones, a row a tensor. Exit code: 0 all "
+                    "A model's results against recorded ones, a row a tensor; without any, "
+                    "prepared weights against their checksums. Exit code: 0 all "
                     "within tolerance, 1 a difference or an error, 2 used wrongly, 3 nothing wrong "
                     "but some tensors not computable in this version.",
                     "pozor verify all-MiniLM-L6-v2 --reference vectors.npy --texts sentences.txt");
@@ -32,6 +33,10 @@ int VerifyVerb(std::span<char* const> arguments) {
   if (const auto code = parser.Parse(arguments)) return *code;
   request.model = parser.model();
   request.options.max_memory = request.load.max_memory;
+  if (request.golden.empty() && request.reference.empty() && request.texts.empty()) {
+    const Status status = VerifyPrepared(request);
+    return status.ok() ? FinishStandardOutput(kExitDone) : ExitCodeOf(status);
+  }
   if (request.golden.empty() == (request.reference.empty() || request.texts.empty())) {
     return UsedWrongly(
         "verify: no results to compare with; give --golden DIR, or --reference V.npy and --texts "

@@ -1,0 +1,57 @@
+#include "tools/quantize.h"
+
+#include "tools/cli/command.h"
+#include "tools/cli/options.h"
+#include "tools/cli/report.h"
+#include "tools/cli/verbs.h"
+
+namespace pozor::tools {
+namespace {
+
+enum class TargetName : uint8_t { kInt8, kMixed, kBf16 };
+
+}  // namespace
+
+int QuantizeVerb(std::span<char* const> arguments) {
+  VerbParser parser("quantize",
+                    "A model folder with prepared weights: quantised on a calibration text, "
+                    "packed, checked against f32 and mapped at load. The other verbs take it as "
+                    "any model, with the bits that --precision int8 gives at load.",
+                    "pozor quantize all-MiniLM-L6-v2 -o minilm-int8\n"
+                    "  pozor encode minilm-int8 sentences.txt -o vectors.npy");
+  QuantizeRequest request;
+  std::optional<TargetName> target;
+  CLI::App& app = parser.app();
+  parser.AddModelAndInputs(true, 0);
+  app.add_option("-o,--output", request.output, "folder to make")->type_name("OUT")->required();
+  parser.AddChoice<TargetName>("--precision", &target,
+                               {{"int8", TargetName::kInt8},
+                                {"mixed", TargetName::kMixed},
+                                {"bf16", TargetName::kBf16}},
+                               "int8 (default), or mixed: the feed-forward's second product in f32");
+  app.add_option("--products", request.products,
+                 "precision of single products, e.g. down=f32,5.qkv=f32; products are qkv, "
+                 "attention, output, up and down")
+      ->type_name("LIST");
+  app.add_option("--calibration", request.calibration, "texts to calibrate on (a built-in text)")
+      ->type_name("FILE");
+  app.add_option("--gate-text", request.gate_texts, "texts of the gate (a built-in text)")
+      ->type_name("FILE");
+  app.add_flag("--gate,!--no-gate", request.gate,
+               "compare with f32; put products in f32 until it is near enough (on)");
+  app.add_flag("--force", request.force, "write the weights whatever the gate says");
+  AddInputFormat(parser, &request.input_format, &request.text_field, &request.header);
+  AddMemoryOption(parser, &request.load);
+  AddCpuOption(parser);
+  app.add_flag("--json", request.json, "the report as one JSON object");
+  if (const auto code = parser.Parse(arguments)) return *code;
+  request.model = parser.model();
+  if (target == TargetName::kBf16) {
+    return UsedWrongly("quantize: --precision bf16: not supported yet; use int8 or mixed");
+  }
+  if (target == TargetName::kMixed) request.target = QuantizeTarget::kMixed;
+  const Status status = RunQuantize(request);
+  return status.ok() ? FinishStandardOutput(kExitDone) : ExitCodeOf(status);
+}
+
+}  // namespace pozor::tools

@@ -1,0 +1,272 @@
+#include "tools/quantize.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/sqnr.h"
+#include "models/quantize.h"
+#include "tools/bench/json_writer.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/cli/signals.h"
+#include "tools/io/text_files.h"
+#include "tools/prepared_folder.h"
+#include "tools/quantize_gate.h"
+
+namespace pozor::tools {
+namespace {
+
+// Beyond this share of promoted products int8 is not worth its error.
+constexpr size_t kPromotedAtMostOneOf = 2;
+
+Result<std::vector<std::string>> ReadTexts(const std::string& path,
+                                           const QuantizeRequest& request) {
+  std::vector<std::string> texts;
+  if (path.empty()) {
+    for (const std::string_view text : CalibrationTexts()) texts.emplace_back(text);
+    return texts;
+  }
+  TextFilesOptions options;
+  options.format = request.input_format;
+  options.text_field = request.text_field;
+  options.header = request.header;
+  options.cancel = CancelOnSignals();
+  POZOR_TRY(const std::unique_ptr<TextFiles> files, TextFiles::Open({path}, options));
+  while (true) {
+    POZOR_TRY(std::optional<std::string> text, files->Next());
+    if (!text.has_value()) return texts;
+    texts.push_back(std::move(*text));
+  }
+}
+
+Status BadChoice(const std::string& choice, const std::string& why) {
+  return InvalidArgument("--products: '" + choice + "' " + why +
+                         "; write [LAYER.]PRODUCT=PRECISION, products qkv, attention, output, up, "
+                         "down, precisions int8, f32");
+}
+
+// One "[LAYER.]PRODUCT=PRECISION".
+Status ApplyChoice(const std::string& choice, PrecisionPlan* plan) {
+  const size_t equals = choice.find('=');
+  if (equals == std::string::npos) return BadChoice(choice, "has no '='");
+  std::string product = choice.substr(0, equals);
+  const std::string format = choice.substr(equals + 1);
+  if (format != "int8" && format != "f32") return BadChoice(choice, "names no precision");
+  size_t first = 0, last = plan->size();
+  if (const size_t dot = product.find('.'); dot != std::string::npos) {
+    const char* end = product.data() + dot;
+    const auto parsed = std::from_chars(product.data(), end, first);
+    if (parsed.ec != std::errc() || parsed.ptr != end || first >= plan->size()) {
+      return BadChoice(choice, "names no layer of 0 to " + std::to_string(plan->size() - 1));
+    }
+    last = first + 1;
+    product.erase(0, dot + 1);
+  }
+  for (size_t kind = 0; kind < kProductKinds; ++kind) {
+    if (product != ProductName(static_cast<ProductKind>(kind))) continue;
+    for (size_t layer = first; layer < last; ++layer) {
+      ProductChoice& chosen = (*plan)[layer].products[kind];
+      if (format == "f32") chosen = {NumberFormat::kF32, "asked for with --products"};
+    }
+    return {};
+  }
+  return BadChoice(choice, "names no product");
+}
+
+Result<PrecisionPlan> MakePlan(const QuantizeRequest& request, const EncoderSpec& spec) {
+  PrecisionPlan plan = Int8Plan(spec);
+  if (request.target == QuantizeTarget::kMixed) {
+    for (LayerPrecision& layer : plan) {
+      layer[ProductKind::kDown] = {NumberFormat::kF32, "mixed: the most sensitive product"};
+    }
+  }
+  std::string rest = request.products;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    POZOR_RETURN_IF_ERROR(ApplyChoice(rest.substr(0, end), &plan));
+    rest.erase(0, end + 1);
+  }
+  CompletePlan(&plan);
+  return plan;
+}
+
+// What the quantising of one model goes through.
+class Quantizing {
+ public:
+  explicit Quantizing(const QuantizeRequest& request) : request_(request) {}
+
+  Status Run() {
+    POZOR_RETURN_IF_ERROR(Prepare());
+    POZOR_RETURN_IF_ERROR(TryPlan());
+    POZOR_RETURN_IF_ERROR(ListTensors(*candidate_->encoder).status());
+    if (request_.gate) POZOR_RETURN_IF_ERROR(PassGate());
+    POZOR_TRY(bytes_, WritePreparedFolder(*candidate_, request_.output));
+    request_.json ? PrintJson() : Print();
+    return {};
+  }
+
+ private:
+  Result<std::unique_ptr<Model::Impl>> LoadF32() const {
+    LoadOptions options = request_.load;
+    options.precision = Precision::kF32;
+    auto model = LoadModelParts(request_.model, options, {});
+    if (!model.ok()) return AsFailure(model.status());
+    return model;
+  }
+
+  // Everything that the f32 model is needed for.
+  Status Prepare() {
+    POZOR_TRY(std::vector<std::string> own, ReadTexts(request_.calibration, request_));
+    POZOR_TRY(const std::vector<std::string> gate, ReadTexts(request_.gate_texts, request_));
+    POZOR_TRY(const std::unique_ptr<Model::Impl> f32, LoadF32());
+    if (!f32->has_config_file) {
+      return Unsupported(request_.model + ": a prepared model needs a config.json and a tokenizer " +
+                         "of its own, a GGUF file has them inside; give a model folder, or use " +
+                         "--precision int8 at load");
+    }
+    POZOR_RETURN_IF_ERROR(CheckPreparedOutput(f32->pipeline, request_.output));
+    POZOR_TRY(plan_, MakePlan(request_, f32->encoder->spec()));
+    if (request_.calibration.empty()) own.clear();
+    const std::vector<std::string_view> calibration(own.begin(), own.end());
+    POZOR_TRY(calibration_, CalibrateModel(*f32, calibration, &calibrated_on_));
+    const std::vector<std::string_view> views(gate.begin(), gate.end());
+    gate_ = MakeGateTexts(views);
+    if (!request_.gate) return {};
+    POZOR_TRY(reference_, EncodeWithoutPrompt(*f32, gate_.Views()));
+    POZOR_TRY(const TokenBatch tokens, TokeniseForCalibration(*f32, views));
+    POZOR_TRY(sqnr_, MeasureSqnr(*f32->encoder, calibration_, tokens.View()));
+    return {};
+  }
+
+  Status TryPlan() {
+    POZOR_TRY(candidate_, LoadF32());
+    candidate_->info.calibration = calibrated_on_;
+    POZOR_RETURN_IF_ERROR(QuantizeModel(calibration_, plan_, candidate_.get()));
+    if (!request_.gate) return {};
+    POZOR_TRY(const std::vector<float> vectors, EncodeWithoutPrompt(*candidate_, gate_.Views()));
+    result_ = Compare(reference_, vectors, gate_);
+    candidate_->info.quality = result_.Text();
+    return {};
+  }
+
+  // Promotes the products whose inputs suffer most until the gate passes.
+  Status PassGate() {
+    const size_t all = 4 * plan_.size();
+    const size_t step = std::max<size_t>(1, plan_.size() / 4);
+    while (!result_.Failures().empty() && !request_.force) {
+      if ((promoted_ + step) * kPromotedAtMostOneOf > all) {
+        return Status(StatusCode::kUnsupported,
+                      request_.model + ": int8 misses the quality gate with " +
+                          std::to_string(promoted_) + " of " + std::to_string(all) +
+                          " products in f32: " + result_.Failures() +
+                          "; keep the model in f32, or write it all the same with --force");
+      }
+      for (size_t i = 0; i < step; ++i) PromoteWorst();
+      POZOR_RETURN_IF_ERROR(TryPlan());
+    }
+    return {};
+  }
+
+  void PromoteWorst() {
+    size_t worst_layer = 0, worst_kind = 0;
+    double worst = 1e9;
+    for (size_t layer = 0; layer < plan_.size(); ++layer) {
+      for (size_t kind = 0; kind < kProductKinds; ++kind) {
+        const auto product = static_cast<ProductKind>(kind);
+        if (product == ProductKind::kAttention || !plan_[layer].IsInt8(product)) continue;
+        if (sqnr_[layer][kind] >= worst) continue;
+        worst = sqnr_[layer][kind];
+        worst_layer = layer;
+        worst_kind = kind;
+      }
+    }
+    if (worst == 1e9) return;
+    char reason[64];
+    std::snprintf(reason, sizeof reason, "promoted by the gate: SQNR %.1f dB", worst);
+    plan_[worst_layer].products[worst_kind] = {NumberFormat::kF32, reason};
+    CompletePlan(&plan_);
+    ++promoted_;
+  }
+
+  void Print() const {
+    std::printf("calibrated on   %s\n", calibrated_on_.c_str());
+    if (!sqnr_.empty()) PrintSqnr();
+    if (request_.gate) {
+      const std::string failures = result_.Failures();
+      std::printf("quality         %s\n", result_.Text().c_str());
+      std::printf("gate            %s\n",
+                  failures.empty() ? "passed" : ("missed, forced: " + failures).c_str());
+    }
+    std::printf("precision       %s, %zu promoted\n", candidate_->info.precision.c_str(),
+                promoted_);
+    std::printf("written         %s (%s of weights)\n", request_.output.c_str(),
+                Megabytes(bytes_).c_str());
+  }
+
+  void PrintSqnr() const {
+    std::printf("SQNR, dB        layer    qkv  output      up    down\n");
+    for (size_t layer = 0; layer < sqnr_.size(); ++layer) {
+      std::printf("                %5zu", layer);
+      for (size_t kind = 0; kind < kProductKinds; ++kind) {
+        const auto product = static_cast<ProductKind>(kind);
+        if (product == ProductKind::kAttention) continue;
+        std::printf(" %6.1f%s", sqnr_[layer][kind], plan_[layer].IsInt8(product) ? " " : "*");
+      }
+      std::printf("\n");
+    }
+    if (promoted_ > 0) std::printf("                * in f32\n");
+  }
+
+  void PrintJson() const {
+    JsonWriter json(2);
+    json.BeginObject().Field("output", request_.output).Field("bytes", bytes_);
+    json.Field("calibration", calibrated_on_).Field("precision", candidate_->info.precision);
+    json.Field("promoted", promoted_);
+    if (request_.gate) {
+      json.Key("gate").BeginObject().Field("passed", result_.Failures().empty());
+      json.Field("cosine_mean", result_.mean).Field("cosine_p1", result_.p1);
+      json.Field("cosine_min", result_.least).Field("long_cosine_mean", result_.long_mean);
+      json.Field("long_cosine_min", result_.long_least).Field("rank_correlation", result_.rank);
+      json.Field("top10_overlap", result_.top10).EndObject();
+    }
+    json.Key("products").BeginArray();
+    for (const ProductInfo& product : candidate_->info.products) {
+      json.BeginObject().Field("layer", product.layer).Field("product", product.name);
+      json.Field("precision", product.precision).Field("kernel", product.kernel);
+      if (!sqnr_.empty()) AddSqnr(product, &json);
+      json.Field("reason", product.reason).EndObject();
+    }
+    json.EndArray().EndObject();
+    std::printf("%s\n", json.text().c_str());
+  }
+
+  void AddSqnr(const ProductInfo& product, JsonWriter* json) const {
+    for (size_t kind = 0; kind < kProductKinds; ++kind) {
+      const auto of = static_cast<ProductKind>(kind);
+      if (of == ProductKind::kAttention || product.name != ProductName(of)) continue;
+      json->Field("sqnr_db", sqnr_[product.layer][kind]);
+    }
+  }
+
+  const QuantizeRequest& request_;
+  PrecisionPlan plan_;
+  Calibration calibration_;
+  std::string calibrated_on_;
+  GateTexts gate_;
+  std::vector<float> reference_;  // the gate texts' vectors in f32
+  std::vector<LayerSqnr> sqnr_;
+  std::unique_ptr<Model::Impl> candidate_;
+  GateResult result_;
+  size_t promoted_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Status RunQuantize(const QuantizeRequest& request) { return Quantizing(request).Run(); }
+
+}  // namespace pozor::tools

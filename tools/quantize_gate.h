@@ -1,0 +1,39 @@
+// The quality gate of pozor quantize: vectors of a candidate against those of the f32 model.
+#ifndef POZOR_TOOLS_QUANTIZE_GATE_H_
+#define POZOR_TOOLS_QUANTIZE_GATE_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pozor::tools {
+
+// Texts that the gate looks at: short ones as they are, long ones joined from consecutive ones.
+struct GateTexts {
+  std::vector<std::string> texts;  // the short ones first
+  size_t short_texts = 0;
+
+  std::vector<std::string_view> Views() const { return {texts.begin(), texts.end()}; }
+};
+GateTexts MakeGateTexts(std::span<const std::string_view> texts);
+
+struct GateResult {
+  double mean = 1, p1 = 1, least = 1;    // cosine of short texts: mean, first percentile, smallest
+  double long_mean = 1, long_least = 1;  // of the long ones
+  double rank = 1;   // Spearman's correlation of the pairs' cosines, short texts
+  double top10 = 1;  // share of the ten nearest short texts that stay
+
+  // Names what is below its limit, with both numbers; empty: passed.
+  std::string Failures() const;
+  std::string Text() const;
+};
+
+// Limits: mean 0.999, first percentile 0.997, long mean 0.998, rank 0.995, top ten 0.9.
+GateResult Compare(std::span<const float> reference, std::span<const float> vectors,
+                   const GateTexts& texts);
+
+}  // namespace pozor::tools
+
+#endif  // POZOR_TOOLS_QUANTIZE_GATE_H_
