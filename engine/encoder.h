@@ -65,8 +65,8 @@ class Encoder {
 
   const EncoderSpec& spec() const;
   const PrecisionPlan& precision() const;  // empty: all products in f32
-  size_t weight_bytes() const;  // packed weights and copied tables: anonymous memory
-  size_t mapped_bytes() const;  // tables used in place: pages of the weight file
+  size_t weight_bytes() const;             // packed weights and copied tables: anonymous memory
+  size_t mapped_bytes() const;             // tables used in place: pages of the weight file
 
   // Tokens of one text that the position table admits; SIZE_MAX without a table.
   size_t max_tokens() const;

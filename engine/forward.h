@@ -76,10 +76,10 @@ struct Encoder::Impl {
   size_t kv_heads() const { return spec.kv_heads == 0 ? spec.heads : spec.kv_heads; }
   size_t head_units() const { return spec.heads + 2 * kv_heads(); }  // of Q, K and V
 
-  PrecisionPlan precision;  // empty: every product in f32
+  PrecisionPlan precision;                                // empty: every product in f32
   std::vector<std::array<SmoothInput, 2>> smooth_inputs;  // [layers][Sublayer], of int8 products
-  std::shared_ptr<const void> holder;          // of what lies neither in `arena` nor in `source`
-  std::shared_ptr<const RowCheck> row_check;   // of the word table, or null
+  std::shared_ptr<const void> holder;         // of what lies neither in `arena` nor in `source`
+  std::shared_ptr<const RowCheck> row_check;  // of the word table, or null
 
   // Sizes checked, nothing loaded.
   static Result<std::unique_ptr<Impl>> Make(EncoderSpec spec);

@@ -115,8 +115,7 @@ class LayerQuantizer {
     matrix.split = split;
     const size_t padded = matrix.panel_count() * kPanelColumns;
     PackedS8 packed;
-    packed.panels =
-        Take<int8_t>(matrix.panel_count() * PackedPanelBytes(matrix.layout, matrix.k));
+    packed.panels = Take<int8_t>(matrix.panel_count() * PackedPanelBytes(matrix.layout, matrix.k));
     packed.column_scales = Take<float>(matrix.groups() * padded);
     packed.column_sums = Take<int32_t>(matrix.groups() * padded);
     const WeightView view = {product.weight.data(), product.in, product.out, 1, product.in};
@@ -163,7 +162,8 @@ class LayerQuantizer {
     for (size_t c = 0; c < hidden; ++c) {
       const double s = smoothing.scale[c], centre = smoothing.centre[c];
       const double gamma = norm == nullptr ? 1.0 : double{norm->gamma[c]};
-      const bool has_beta = norm != nullptr && norm->beta != nullptr;
+      const bool has_beta =
+          norm != nullptr && norm->beta != nullptr && model_.spec.norm_kind == NormKind::kLayerNorm;
       const double beta = has_beta ? double{norm->beta[c]} : 0.0;
       scale[c] = static_cast<float>(gamma / s);
       shift[c] = static_cast<float>((beta - centre) / s);

@@ -22,8 +22,7 @@ const NormWeights* Encoder::Impl::NormBefore(size_t l, Sublayer sublayer) const 
 }
 
 bool ForwardPass::QuantizesInput(size_t l, Sublayer sublayer) const {
-  const ProductKind kind =
-      sublayer == Sublayer::kAttention ? ProductKind::kQkv : ProductKind::kUp;
+  const ProductKind kind = sublayer == Sublayer::kAttention ? ProductKind::kQkv : ProductKind::kUp;
   return l < model_.layers.size() && model_.IsInt8(l, kind);
 }
 

@@ -91,9 +91,8 @@ void ApplySmoothing(const Smoothing& smoothing, PlainProduct* product) {
 std::vector<size_t> OrderByRange(const ChannelStatistics& input) {
   std::vector<size_t> order(input.sum.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return input.Largest(a) > input.Largest(b);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return input.Largest(a) > input.Largest(b); });
   return order;
 }
 

@@ -1,9 +1,11 @@
-// Preparing a product's weight for int8: smoothing and centring of its input, exact before rounding.
+// Preparing a product's weight for int8: smoothing and centring of its input, exact before
+// rounding.
 //
 // With x' = (x - c) / s:  x W^T + b = x' W'^T + b',  W' = W s (input by input),  b' = b + W c.
 // s moves range from inputs to weights (SmoothQuant, Xiao et al. 2023), with alpha = 0.6:
 //   s_j = reach_j^0.6 / largest_j^0.4, divided by its geometric mean, within [1e-3, 1e3]
-// where reach_j = max(|max - c|, |min - c|), c the mean, and largest_j = max |W_j| over all outputs.
+// where reach_j = max(|max - c|, |min - c|), c the mean, and largest_j = max |W_j| over all
+// outputs.
 #ifndef POZOR_ENGINE_SMOOTHING_H_
 #define POZOR_ENGINE_SMOOTHING_H_
 

@@ -108,7 +108,7 @@ class Walk {
 
   template <class T>
   Status Array(const std::string& name, std::vector<size_t> shape, const T** data) {
-    constexpr DType kType = sizeof(T) == 1              ? DType::kI8
+    constexpr DType kType = sizeof(T) == 1             ? DType::kI8
                             : std::is_same_v<T, float> ? DType::kF32
                                                        : DType::kI32;
     StoredTensor tensor = {name, kType, std::move(shape), *data};
@@ -147,9 +147,9 @@ class Walk {
     const float* bias = linear->bias();
     const size_t padded = shape.panels() * kPanelColumns, groups = split == 0 ? 1 : 2;
     const size_t panel_bytes = PackedPanelBytes(PackedLayout::kS8x16x4, shape.in);
-    POZOR_RETURN_IF_ERROR(Array(
-        name + ".weight", {shape.panels(), panel_bytes / (4 * kPanelColumns), kPanelColumns, 4},
-        &panels));
+    POZOR_RETURN_IF_ERROR(
+        Array(name + ".weight",
+              {shape.panels(), panel_bytes / (4 * kPanelColumns), kPanelColumns, 4}, &panels));
     POZOR_RETURN_IF_ERROR(Array(name + ".scale", {groups, padded}, &matrix.column_scales));
     POZOR_RETURN_IF_ERROR(Array(name + ".sum", {groups, padded}, &matrix.column_sums));
     POZOR_RETURN_IF_ERROR(Array(name + ".bias", {padded}, &bias));
@@ -189,8 +189,8 @@ size_t UnnamedBytes(const Encoder::Impl& model) {
   std::map<const void*, size_t> named;  // layers may share arrays
   const auto* begin = static_cast<const char*>(model.arena.data());
   const auto* end = begin + model.arena.used();
-  const Status status = VisitTensors(
-      const_cast<Encoder::Impl&>(model), [&](StoredTensor& tensor) -> Status {
+  const Status status =
+      VisitTensors(const_cast<Encoder::Impl&>(model), [&](StoredTensor& tensor) -> Status {
         const auto* data = static_cast<const char*>(tensor.data);
         if (data >= begin && data < end) named[data] = RoundUp(tensor.bytes(), kAlignment);
         return {};

@@ -57,8 +57,7 @@ struct TensorHolder {
   std::shared_ptr<const RowCheck> row_check;
 };
 Result<std::unique_ptr<Encoder>> EncoderFromTensors(EncoderSpec spec, PrecisionPlan precision,
-                                                    const TensorVisitor& find,
-                                                    TensorHolder holder);
+                                                    const TensorVisitor& find, TensorHolder holder);
 
 }  // namespace pozor
 

@@ -184,7 +184,8 @@ pozor_status pozor_model_load(const char* name, size_t name_size, const pozor_lo
     POZOR_RETURN_IF_ERROR(CopyOptions(options, pozor_load_options_init, &c));
     POZOR_RETURN_IF_ERROR(CheckText({name, name_size}));
     if (c.precision < POZOR_F32 || c.precision > POZOR_AUTO) {
-      return pozor::InvalidArgument("precision: no such value; use POZOR_AUTO, POZOR_F32 or POZOR_INT8");
+      return pozor::InvalidArgument(
+          "precision: no such value; use POZOR_AUTO, POZOR_F32 or POZOR_INT8");
     }
     pozor::LoadOptions load;
     load.precision = static_cast<pozor::Precision>(c.precision);

@@ -243,7 +243,8 @@ struct FileLayout {
     tensors.push_back(std::move(tensor));
     const size_t padding = RoundUp(bytes, kAlignment) - bytes;
     static constexpr uint8_t kZeros[kAlignment] = {};
-    if (padding > 0) Add({"padding." + std::to_string(tensors.size()), DType::kU8, {padding}, kZeros});
+    if (padding > 0)
+      Add({"padding." + std::to_string(tensors.size()), DType::kU8, {padding}, kZeros});
   }
 };
 
@@ -472,9 +473,9 @@ Result<std::unique_ptr<Encoder>> PreparedFile::MakeEncoder(EncoderSpec spec) con
   holder.row_check =
       std::make_shared<WordRows>(static_cast<const uint8_t*>(word.data), rows, row_bytes,
                                  static_cast<const int64_t*>(sums.data), path());
-  return EncoderFromTensors(std::move(spec), facts_.precision,
-                            [this](StoredTensor& tensor) { return Bind(tensor); },
-                            std::move(holder));
+  return EncoderFromTensors(
+      std::move(spec), facts_.precision, [this](StoredTensor& tensor) { return Bind(tensor); },
+      std::move(holder));
 }
 
 Status PreparedFile::Verify() const {

@@ -28,8 +28,7 @@ Result<TokenBatch> TokeniseForCalibration(const Model::Impl& model,
 // What Calibrate says of the model, which must be in f32, on these tokens; without a tokenizer on
 // random ones. `texts` empty: the built-in ones. `described` says what it was.
 Result<Calibration> CalibrateModel(const Model::Impl& model,
-                                   std::span<const std::string_view> texts,
-                                   std::string* described);
+                                   std::span<const std::string_view> texts, std::string* described);
 
 // [texts, dimensions], as Model::Encode gives them without a prompt.
 Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,

@@ -82,7 +82,8 @@ class FolderInTheMaking {
     const fs::path old = output_.string() + ".old-" + std::to_string(::getpid());
     if (fs::exists(output_, error)) fs::rename(output_, old, error);
     if (!error) fs::rename(making_, output_, error);
-    if (error) return IoError(output_.string() + ": " + error.message() + "; check the permissions");
+    if (error)
+      return IoError(output_.string() + ": " + error.message() + "; check the permissions");
     fs::remove_all(old, error);
     return {};
   }

@@ -60,7 +60,7 @@ struct Model {
 };
 
 std::vector<Model> Models() {
-  std::vector<Model> models(5);
+  std::vector<Model> models(11);
   models[0].name = "post-norm";
   models[1].name = "gated pre-norm";
   models[1].builder.gated = true;
@@ -81,6 +81,24 @@ std::vector<Model> Models() {
   models[4].name = "windows and global tokens";
   models[4].builder.globals = true;
   for (LayerSpec& layer : models[4].builder.spec.layers) layer.window = 3;
+  for (size_t i = 0; i < 5; ++i) {
+    models[5 + i].builder = models[i].builder;
+    models[5 + i].builder.int8 = true;
+  }
+  models[5].name = "int8, post-norm";
+  models[6].name = "int8, gated pre-norm";
+  models[7].name = "int8, window, embedding projection";
+  models[8].name = "int8, norms of heads and outputs, shared keys, rotation, causal";
+  models[9].name = "int8, windows and global tokens";
+  models[10].name = "mixed";
+  PrecisionPlan& plan = models[10].builder.plan;
+  plan = Int8Plan(models[10].builder.spec);
+  plan[0][ProductKind::kQkv].format = NumberFormat::kF32;
+  plan[0][ProductKind::kDown].format = NumberFormat::kF32;
+  plan[1][ProductKind::kUp].format = NumberFormat::kF32;
+  plan[1][ProductKind::kAttention].format = NumberFormat::kF32;
+  plan[2][ProductKind::kOutput].format = NumberFormat::kF32;
+  CompletePlan(&plan);
   return models;
 }
 

@@ -11,9 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/calibration.h"
 #include "engine/encoder.h"
 #include "engine/graph.h"
 #include "engine/memory.h"
+#include "engine/precision.h"
+#include "engine/quantize.h"
 #include "tests/support/random.h"
 
 namespace pozor::test {
@@ -71,6 +74,8 @@ class TinyModelBuilder {
   bool globals = false;       // projections of global tokens in every layer
   bool head_norms = false;    // of queries and keys
   bool output_norms = false;  // of both sublayers
+  bool int8 = false;          // every product
+  PrecisionPlan plan;         // or these; empty: f32
   uint64_t seed = 1;
 
   TinyModelBuilder() {
@@ -190,14 +195,6 @@ class TinyModelBuilder {
   std::shared_ptr<MemorySource> source_;
 };
 
-inline std::unique_ptr<Encoder> MakeEncoder(TinyModelBuilder& builder) {
-  WeightReader reader(builder.Build());
-  Result<std::unique_ptr<Encoder>> encoder = Encoder::Create(builder.spec, reader);
-  REQUIRE_MESSAGE(encoder.ok(), encoder.status().message());
-  CHECK(reader.Unused().empty());
-  return std::move(*encoder);
-}
-
 // Every fifth token or so is global if the model has global tokens.
 inline TokenBatch RandomBatch(std::span<const size_t> lengths, const EncoderSpec& spec,
                               uint64_t seed = 7) {
@@ -213,6 +210,39 @@ inline TokenBatch RandomBatch(std::span<const size_t> lengths, const EncoderSpec
   if (!spec.layers.front().global_query.weight.present()) return batch;
   for (size_t t = 0; t < batch.ids.size(); ++t) batch.globals.push_back(random.Index(5) == 0);
   return batch;
+}
+
+// In f32.
+inline std::unique_ptr<Encoder> MakePlainEncoder(TinyModelBuilder& builder) {
+  WeightReader reader(builder.Build());
+  Result<std::unique_ptr<Encoder>> encoder = Encoder::Create(builder.spec, reader);
+  REQUIRE_MESSAGE(encoder.ok(), encoder.status().message());
+  CHECK(reader.Unused().empty());
+  return std::move(*encoder);
+}
+
+inline Calibration CalibrateOnRandom(const Encoder& encoder) {
+  const size_t lengths[] = {40, 3, 17, 60, 8, 25, 1, 90};
+  const TokenBatch batch = RandomBatch(lengths, encoder.spec(), 99);
+  Result<Calibration> calibration = Calibrate(encoder, batch.View(), 2);
+  REQUIRE_MESSAGE(calibration.ok(), calibration.status().message());
+  return std::move(*calibration);
+}
+
+inline std::unique_ptr<Encoder> Quantized(std::unique_ptr<Encoder> encoder, PrecisionPlan plan) {
+  const Calibration calibration = CalibrateOnRandom(*encoder);
+  Result<std::unique_ptr<Encoder>> quantized =
+      QuantizeEncoder(std::move(encoder), calibration, std::move(plan));
+  REQUIRE_MESSAGE(quantized.ok(), quantized.status().message());
+  return std::move(*quantized);
+}
+
+// In the precision that the builder asks for.
+inline std::unique_ptr<Encoder> MakeEncoder(TinyModelBuilder& builder) {
+  std::unique_ptr<Encoder> encoder = MakePlainEncoder(builder);
+  if (builder.plan.empty() && !builder.int8) return encoder;
+  PrecisionPlan plan = builder.plan.empty() ? Int8Plan(encoder->spec()) : builder.plan;
+  return Quantized(std::move(encoder), std::move(plan));
 }
 
 // The rows of every text by EncodeTokens, text after text.

@@ -1,9 +1,8 @@
-#include "tools/quantize.h"
-
 #include "tools/cli/command.h"
 #include "tools/cli/options.h"
 #include "tools/cli/report.h"
 #include "tools/cli/verbs.h"
+#include "tools/quantize.h"
 
 namespace pozor::tools {
 namespace {
@@ -24,11 +23,10 @@ int QuantizeVerb(std::span<char* const> arguments) {
   CLI::App& app = parser.app();
   parser.AddModelAndInputs(true, 0);
   app.add_option("-o,--output", request.output, "folder to make")->type_name("OUT")->required();
-  parser.AddChoice<TargetName>("--precision", &target,
-                               {{"int8", TargetName::kInt8},
-                                {"mixed", TargetName::kMixed},
-                                {"bf16", TargetName::kBf16}},
-                               "int8 (default), or mixed: the feed-forward's second product in f32");
+  parser.AddChoice<TargetName>(
+      "--precision", &target,
+      {{"int8", TargetName::kInt8}, {"mixed", TargetName::kMixed}, {"bf16", TargetName::kBf16}},
+      "int8 (default), or mixed: the feed-forward's second product in f32");
   app.add_option("--products", request.products,
                  "precision of single products, e.g. down=f32,5.qkv=f32; products are qkv, "
                  "attention, output, up and down")

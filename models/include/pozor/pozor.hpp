@@ -184,10 +184,10 @@ struct ModelInfo {
   std::string default_prompt;                               // name, or empty
   std::string similarity;                                   // "cosine", "dot", ...
   std::vector<std::pair<std::string, std::string>> config;  // key = value: what it did
-  std::string precision;               // "f32", "int8", or "mixed" of both
-  std::vector<ProductInfo> products;   // of every layer
-  std::string calibration;             // with int8: on what text
-  std::string quality;                 // of a prepared model: what the gate found
+  std::string precision;                                    // "f32", "int8", or "mixed" of both
+  std::vector<ProductInfo> products;                        // of every layer
+  std::string calibration;                                  // with int8: on what text
+  std::string quality;  // of a prepared model: what the gate found
   std::vector<std::string> ignored_tensors;
   std::vector<std::string> warnings;
 };

@@ -1,0 +1,290 @@
+// int8 of every golden model: near f32, the same however it is run, the same from a prepared file.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "models/model_impl.h"
+#include "models/prepared.h"
+#include "models/quantize.h"
+#include "pozor/pozor.hpp"
+#include "tests/models/golden.h"
+#include "tests/support/compare.h"
+#include "tests/support/for_each_tier.h"
+#include "tests/support/process.h"
+
+namespace pozor {
+namespace {
+
+using test::DataPath;
+using testing::TemporaryFolder;
+
+// Folders with weights, a tokenizer and texts.
+std::vector<std::string> GoldenFolders() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(DataPath(""))) {
+    const std::filesystem::path folder = entry.path();
+    if (!std::filesystem::exists(folder / "golden.json")) continue;
+    if (!std::filesystem::exists(folder / "config.json")) continue;
+    names.push_back(folder.filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+LoadOptions Int8() {
+  LoadOptions options;
+  options.precision = Precision::kInt8;
+  return options;
+}
+
+std::vector<std::string> TextsOf(const std::string& name) {
+  const JsonDocument golden = ReadJsonFile(DataPath(name + "/golden.json")).value();
+  if (golden->Find("texts") == nullptr) return {};
+  std::vector<std::string> texts = test::GoldenTexts(*golden);
+  std::string all;  // a long one: short texts miss errors of attention
+  for (const std::string& text : texts) all += text + " ";
+  while (all.size() < 1500) all += all;
+  texts.push_back(all);
+  return texts;
+}
+
+double MeanCosine(const Vectors& a, const Vectors& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.rows(); ++i) {
+    double ab = 0, aa = 0, bb = 0;
+    for (size_t c = 0; c < a.dimensions(); ++c) {
+      ab += double{a[i][c]} * double{b[i][c]};
+      aa += double{a[i][c]} * double{a[i][c]};
+      bb += double{b[i][c]} * double{b[i][c]};
+    }
+    sum += aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 1.0;
+  }
+  return sum / static_cast<double>(a.rows());
+}
+
+bool SameVectors(const Vectors& a, const Vectors& b) {
+  return a.rows() == b.rows() && test::SameBits({a.data(), a.rows() * a.dimensions()},
+                                                {b.data(), b.rows() * b.dimensions()});
+}
+
+TEST_CASE("every golden model in int8: near f32, and the same bits on every fused tier") {
+  size_t models = 0;
+  for (const std::string& name : GoldenFolders()) {
+    CAPTURE(name);
+    const auto f32 = Model::Load(DataPath(name));
+    const std::vector<std::string> texts = TextsOf(name);
+    if (!f32.ok() || texts.empty()) continue;
+    const Model int8 = Model::Load(DataPath(name), Int8()).value();
+    CHECK(int8.Info().precision == "int8");
+    const std::span<const std::string> all(texts);
+    const Vectors expected = f32->Encode(all).value(), got = int8.Encode(all).value();
+    CHECK_FALSE(SameVectors(got, expected));
+    CHECK(MeanCosine(got, expected) > 0.99);
+    test::ForEachFusedTier([&](CpuTier) { CHECK(SameVectors(int8.Encode(all).value(), got)); });
+    for (size_t i = 0; i < texts.size(); ++i) {
+      CHECK(test::SameBits(int8.Encode({std::string_view(texts[i])}).value()[0], got[i]));
+    }
+    ++models;
+  }
+  CHECK(models >= 15);
+}
+
+TEST_CASE("loaded on any fused tier, int8 has the same bits") {
+  std::vector<float> first;
+  test::ForEachFusedTier([&](CpuTier) {
+    const Model model = Model::Load(DataPath("st-mean-norm"), Int8()).value();
+    const Vectors vectors = model.Encode({"A man plays a guitar.", "ferry"}).value();
+    const std::vector<float> now(vectors.data(), vectors.data() + 2 * vectors.dimensions());
+    if (first.empty()) first = now;
+    CHECK(test::SameBits(now, first));
+  });
+}
+
+// A prepared folder of a golden model, made by hand.
+class Prepared {
+ public:
+  explicit Prepared(const std::string& name) {
+    namespace fs = std::filesystem;
+    fs::copy(DataPath(name), folder_.path(), fs::copy_options::recursive);
+    fs::remove(fs::path(folder_.path()) / "model.safetensors");
+    const auto model = LoadModelParts(DataPath(name), Int8(), {}).value();
+    PreparedFacts facts = model->facts;
+    facts.precision = model->encoder->precision();
+    const Status written = WritePrepared(*model->encoder, facts, [&](std::string_view part) {
+      bytes_ += part;
+      return Status();
+    });
+    REQUIRE_MESSAGE(written.ok(), written.message());
+    Write(bytes_);
+  }
+
+  void Write(const std::string& bytes) const { folder_.Write(kPreparedName, bytes); }
+  std::string path() const { return folder_.path(); }
+  const std::string& bytes() const { return bytes_; }
+  TemporaryFolder& folder() { return folder_; }
+
+ private:
+  TemporaryFolder folder_;
+  std::string bytes_;
+};
+
+TEST_CASE("a prepared file has the bits of int8 at load") {
+  size_t models = 0;
+  for (const std::string& name : GoldenFolders()) {
+    CAPTURE(name);
+    const std::vector<std::string> texts = TextsOf(name);
+    if (!Model::Load(DataPath(name)).ok() || texts.empty()) continue;
+    const std::span<const std::string> all(texts);
+    const Model at_load = Model::Load(DataPath(name), Int8()).value();
+    Prepared prepared(name);
+    for (const Precision precision : {Precision::kAuto, Precision::kInt8}) {
+      LoadOptions options;
+      options.precision = precision;
+      const auto model = Model::Load(prepared.path(), options);
+      REQUIRE_MESSAGE(model.ok(), model.status().message());
+      CHECK(model->Info().precision == "int8");
+      CHECK(model->Info().parameters == at_load.Info().parameters);
+      CHECK(SameVectors(model->Encode(all).value(), at_load.Encode(all).value()));
+    }
+    LoadOptions f32;
+    f32.precision = Precision::kF32;
+    const auto refused = Model::Load(prepared.path(), f32);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.status().message().find("prepared") != std::string::npos);
+    ++models;
+  }
+  CHECK(models >= 15);
+}
+
+// Loads, and encodes every word; the first error.
+Status Use(const std::string& path) {
+  const auto model = Model::Load(path);
+  if (!model.ok()) return model.status();
+  TokenBatch batch;
+  const auto words = static_cast<int32_t>(model->impl().encoder->spec().embeddings.vocab_size);
+  for (int32_t id = 0; id < words; ++id) {
+    batch.ids.push_back(id);
+    batch.EndText();
+  }
+  return model->impl().encoder->CheckBatch(batch.View());
+}
+
+TEST_CASE("a byte that flips anywhere in a prepared file is found") {
+  Prepared prepared("st-mean-norm");
+  REQUIRE(Use(prepared.path()).ok());
+  const std::string good = prepared.bytes();
+  // Steps of a prime reach every tensor; the header byte by byte in larger steps.
+  for (size_t at = 0; at < good.size(); at += at < 4096 ? 13 : 1009) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    prepared.Write(bad);
+    CAPTURE(at);
+    const Status status = Use(prepared.path());
+    // Only padding, which nobody uses, may be other than it was; the whole check finds it as well.
+    const auto file = PreparedFile::Open(prepared.path() + "/" + kPreparedName);
+    const bool found = !file.ok() || !(*file)->Verify().ok();
+    CHECK(found);
+    if (status.ok()) continue;
+    CHECK(status.message().find("; ") != std::string::npos);
+  }
+  for (const char* name : {"layers.0.qkv.weight", "layers.1.down.scale", "embeddings.word",
+                           "embeddings.position", "layers.0.up.input_scale"}) {
+    CAPTURE(std::string(name));
+    const auto header =
+        ParseSafetensorsHeader({reinterpret_cast<const uint8_t*>(good.data()), good.size()}, "")
+            .value();
+    for (size_t i = 0; i < header.tensors.size(); ++i) {
+      if (header.tensors[i].name != name) continue;
+      std::string bad = good;
+      char& byte = bad[header.data_begin + header.offsets[i] + 5];
+      byte = static_cast<char>(byte ^ 1);
+      prepared.Write(bad);
+      const Status status = Use(prepared.path());
+      CHECK_FALSE(status.ok());
+      CHECK(status.code() == StatusCode::kCorrupt);
+      CHECK(status.message().find(name) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("cut short, of another version, for another config: refused by name") {
+  Prepared prepared("st-mean-norm");
+  const std::string good = prepared.bytes();
+  for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, good.size() / 2, good.size() - 1}) {
+    prepared.Write(good.substr(0, size));
+    CAPTURE(size);
+    CHECK_FALSE(Use(prepared.path()).ok());
+  }
+  std::string other = good;
+  const std::string key = "\"pozor.version\":\"1\"";
+  const size_t at = other.find(key);
+  REQUIRE(at != std::string::npos);
+  other[at + key.size() - 2] = '7';
+  prepared.Write(other);
+  Status status = Use(prepared.path());
+  CHECK(status.code() == StatusCode::kUnsupported);
+  CHECK(status.message().find("version 7") != std::string::npos);
+  prepared.Write(good);
+  REQUIRE(Use(prepared.path()).ok());
+
+  struct Change {
+    const char* from;
+    const char* to;
+    const char* named;
+  };
+  std::string config;
+  {
+    std::ifstream file(prepared.path() + "/config.json");
+    config.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const Change changes[] = {
+      {"\"gelu\"", "\"relu\"", "hidden_act"},
+      {"\"layer_norm_eps\": 1e-12", "\"layer_norm_eps\": 1e-5", "layer_norm_eps"}};
+  for (const Change& change : changes) {
+    std::string changed = config;
+    const size_t place = changed.find(change.from);
+    CAPTURE(std::string(change.from));
+    REQUIRE(place != std::string::npos);
+    changed.replace(place, std::string(change.from).size(), change.to);
+    prepared.folder().Write("config.json", changed);
+    status = Use(prepared.path());
+    CHECK(status.code() == StatusCode::kInvalidArgument);
+    CHECK(status.message().find(change.named) != std::string::npos);
+  }
+  prepared.folder().Write("config.json", config);
+  CHECK(Use(prepared.path()).ok());
+}
+
+TEST_CASE("prepared weights beside the original ones: what is asked for decides") {
+  Prepared prepared("st-mean-norm");
+  std::filesystem::copy(DataPath("st-mean-norm/model.safetensors"), prepared.path());
+  CHECK(Model::Load(prepared.path()).value().Info().precision == "f32");
+  CHECK(Model::Load(prepared.path(), Int8()).value().Info().precision == "int8");
+}
+
+TEST_CASE("int8 respects the memory ceiling") {
+  LoadOptions options = Int8();
+  options.max_memory = size_t{1} << 20;
+  const auto model = Model::Load(DataPath("bert"), options);
+  REQUIRE_FALSE(model.ok());
+  CHECK(model.status().code() == StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("the calibration text is there, a text a line, of many languages") {
+  const std::vector<std::string_view> texts = CalibrationTexts();
+  CHECK(texts.size() == 149);
+  CHECK(kCalibrationText.find("git commit") != std::string_view::npos);
+  size_t other = 0;
+  for (const std::string_view text : texts) {
+    other += std::any_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; }) ? 1 : 0;
+  }
+  CHECK(other >= 15);
+}
+
+}  // namespace
+}  // namespace pozor
