@@ -124,7 +124,8 @@ class Quantizing {
     POZOR_TRY(const std::vector<std::string> gate, ReadTexts(request_.gate_texts, request_));
     POZOR_TRY(const std::unique_ptr<Model::Impl> f32, LoadF32());
     if (!f32->has_config_file) {
-      return Unsupported(request_.model + ": a prepared model needs a config.json and a tokenizer " +
+      return Unsupported(request_.model +
+                         ": a prepared model needs a config.json and a tokenizer " +
                          "of its own, a GGUF file has them inside; give a model folder, or use " +
                          "--precision int8 at load");
     }

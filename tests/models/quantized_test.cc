@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/memory.h"
+#include "engine/tensors.h"
 #include "models/model_impl.h"
 #include "models/prepared.h"
 #include "models/quantize.h"
@@ -16,11 +18,13 @@
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
 #include "tests/support/process.h"
+#include "tests/support/random.h"
 
 namespace pozor {
 namespace {
 
 using test::DataPath;
+using test::Random;
 using testing::TemporaryFolder;
 
 // Folders with weights, a tokenizer and texts.
@@ -92,6 +96,41 @@ TEST_CASE("every golden model in int8: near f32, and the same bits on every fuse
     ++models;
   }
   CHECK(models >= 15);
+}
+
+TEST_CASE("every architecture in int8: hidden rows near f32's, and a name for every array") {
+  size_t models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(DataPath("architectures"))) {
+    const std::string folder = entry.path().string();
+    CAPTURE(folder);
+    const PartOptions parts = {.requires_tokenizer = false};
+    const auto f32 = LoadModelParts(folder, {}, parts);
+    const auto int8 = LoadModelParts(folder, Int8(), parts);
+    REQUIRE_MESSAGE(f32.ok(), f32.status().message());
+    REQUIRE_MESSAGE(int8.ok(), int8.status().message());
+    const EncoderSpec& spec = (*f32)->encoder->spec();
+    Random random(4);
+    TokenBatch batch;
+    for (const size_t length : {9, 30, 2}) {
+      for (size_t t = 0; t < std::min(length, (*f32)->encoder->max_tokens()); ++t) {
+        batch.ids.push_back(static_cast<int32_t>(random.Index(spec.embeddings.vocab_size)));
+      }
+      batch.EndText();
+    }
+    Workspace a, b;
+    const MatView<const float> expected = (*f32)->encoder->Forward(batch.View(), a);
+    const MatView<const float> got = (*int8)->encoder->Forward(batch.View(), b);
+    Vectors left(expected.rows, expected.cols), right(expected.rows, expected.cols);
+    for (size_t r = 0; r < expected.rows; ++r) {
+      std::copy_n(expected.Row(r), expected.cols, left.data() + r * expected.cols);
+      std::copy_n(got.Row(r), got.cols, right.data() + r * got.cols);
+    }
+    CHECK_FALSE(SameVectors(left, right));
+    CHECK(MeanCosine(left, right) > 0.99);
+    CHECK(ListTensors(*(*int8)->encoder).ok());
+    ++models;
+  }
+  CHECK(models >= 10);
 }
 
 TEST_CASE("loaded on any fused tier, int8 has the same bits") {

@@ -1,0 +1,181 @@
+// pozor quantize: the folder works as any model, with the bits of int8 at load; what is wrong is
+// refused.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "models/json.h"
+#include "tests/support/pozor_command.h"
+#include "tools/quantize_gate.h"
+
+namespace pozor::tools {
+namespace {
+
+using testing::EndsInOneError;
+using testing::Lines;
+using testing::Pozor;
+using testing::ProcessResult;
+using testing::ReadFileOrEmpty;
+using testing::TemporaryFolder;
+using testing::TestData;
+
+constexpr const char* kTexts =
+    "A man plays a guitar.\nThe ferry leaves at nine.\n\nzebra over kitchen 1958\n";
+
+TEST_CASE("quantize, then encode, verify and info") {
+  for (const char* name : {"bert", "st-mean-norm", "st-layernorm", "st-cls", "st-prompts"}) {
+    CAPTURE(std::string(name));
+    const TemporaryFolder folder;
+    const std::string out = folder.File("prepared"), model = TestData(name);
+    const std::string texts = folder.Write("texts.txt", kTexts);
+    const ProcessResult made = Pozor({"quantize", model, "-o", out, "--force"});
+    CAPTURE(made.errors);
+    REQUIRE(made.exit_code == 0);
+    CHECK(made.output.find("SQNR") != std::string::npos);
+    CHECK(made.output.find("cosine to f32: mean") != std::string::npos);
+    CHECK(folder.List() == std::vector<std::string>{"prepared", "texts.txt"});
+
+    const std::string at_load = folder.File("a.npy"), mapped = folder.File("b.npy");
+    CHECK(Pozor({"encode", model, texts, "--precision", "int8", "-o", at_load}).exit_code == 0);
+    CHECK(Pozor({"encode", out, texts, "-o", mapped}).exit_code == 0);
+    CHECK(ReadFileOrEmpty(at_load) == ReadFileOrEmpty(mapped));
+    CHECK(ReadFileOrEmpty(mapped).size() > 128);
+    const std::string file = out + "/pozor.safetensors";
+    CHECK(Pozor({"encode", file, texts, "-o", mapped}).exit_code == 0);
+    CHECK(ReadFileOrEmpty(at_load) == ReadFileOrEmpty(mapped));
+
+    CHECK(Pozor({"verify", out}).exit_code == 0);
+    const ProcessResult info = Pozor({"info", out});
+    CHECK(info.output.find("precision     int8") != std::string::npos);
+    CHECK(info.output.find("qkv int8, layers 0") != std::string::npos);
+    CHECK(info.output.find("built-in text, 149 texts") != std::string::npos);
+    const JsonDocument json = ParseJson(Pozor({"info", out, "--json"}).output, "info").value();
+    const JsonValue* products = json->Find("model")->Find("products");
+    REQUIRE(products != nullptr);
+    CHECK(products->size() % 5 == 0);
+    CHECK_FALSE(products->items()[0].Find("kernel")->as_string().empty());
+
+    // Again, over the folder; and damaged.
+    CHECK(Pozor({"quantize", model, "-o", out, "--force", "--no-gate"}).exit_code == 0);
+    std::string bytes = ReadFileOrEmpty(file);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    folder.Write("prepared/pozor.safetensors", bytes);
+    const ProcessResult damaged = Pozor({"verify", out});
+    CHECK(damaged.exit_code == 1);
+    CHECK(EndsInOneError(damaged));
+    CHECK(damaged.errors.find("checksum") != std::string::npos);
+  }
+}
+
+TEST_CASE("single products, mixed, own texts") {
+  const TemporaryFolder folder;
+  const std::string model = TestData("bert"), out = folder.File("out");
+  const std::string texts = folder.Write("texts.txt", kTexts);
+  const auto products = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"quantize", model, "-o", out, "--force", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult made = Pozor(arguments);
+    CAPTURE(made.errors);
+    REQUIRE(made.exit_code == 0);
+    std::vector<std::string> names;
+    const JsonDocument report = ParseJson(made.output, "report").value();
+    for (const JsonValue& product : report->Find("products")->items()) {
+      if (product.Find("precision")->as_string() != "f32") continue;
+      names.push_back(std::to_string(product.Find("layer")->as_int()) + "." +
+                      std::string(product.Find("product")->as_string()));
+    }
+    CHECK(Pozor({"encode", out, texts, "-o", folder.File("v.npy")}).exit_code == 0);
+    return names;
+  };
+  const size_t layers = products({"--products", "down=f32"}).size();
+  CHECK(products({"--precision", "mixed"}).size() == layers);
+  CHECK(products({}).empty());
+  CHECK(products({"--calibration", texts, "--gate-text", texts}).empty());
+  CHECK(products({"--products", "0.qkv=f32"}) == std::vector<std::string>{"0.qkv", "0.attention"});
+  CHECK(products({"--products", "0.attention=f32,1.up=f32"}) ==
+        std::vector<std::string>{"0.attention", "1.up"});
+}
+
+TEST_CASE("with every product in f32 the gate passes and vectors are those of f32") {
+  const TemporaryFolder folder;
+  const std::string out = folder.File("out"), texts = folder.Write("texts.txt", kTexts);
+  const ProcessResult made = Pozor({"quantize", TestData("bert"), "-o", out, "--products",
+                                    "qkv=f32,attention=f32,output=f32,up=f32,down=f32"});
+  CAPTURE(made.errors);
+  CHECK(made.exit_code == 0);
+  CHECK(made.output.find("passed") != std::string::npos);
+  Pozor({"encode", out, texts, "-o", folder.File("a.npy")});
+  Pozor({"encode", TestData("bert"), texts, "-o", folder.File("b.npy")});
+  CHECK(ReadFileOrEmpty(folder.File("a.npy")) == ReadFileOrEmpty(folder.File("b.npy")));
+}
+
+TEST_CASE("wrong uses and refusals are one line, and write nothing") {
+  const TemporaryFolder folder;
+  const std::string model = TestData("bert"), out = folder.File("out");
+  std::filesystem::create_directory(folder.File("full"));
+  folder.Write("full/notes.txt", "");
+  const std::string notes = folder.Write("notes.txt", "mine");
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* named;
+  };
+  const Case cases[] = {
+      {{model}, 2, "--output"},
+      {{model, "-o", out, "--precision", "int4"}, 2, "int4"},
+      {{model, "-o", out, "--precision", "bf16"}, 2, "bf16"},
+      {{model, "-o", out, "--products", "down"}, 2, "'down'"},
+      {{model, "-o", out, "--products", "down=f16"}, 2, "names no precision"},
+      {{model, "-o", out, "--products", "99.down=f32"}, 2, "names no layer"},
+      {{model, "-o", out, "--products", "side=f32"}, 2, "names no product"},
+      {{model, "-o", notes}, 2, "is a file"},
+      {{model, "-o", folder.File("full")}, 2, "no prepared model"},
+      {{"no-such-model", "-o", out}, 1, "no-such-model"},
+      {{model, "-o", out, "--calibration", folder.File("none.txt")}, 1, "none.txt"},
+      {{model, "-o", folder.File("no/such/place")}, 1, "place"},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> arguments = {"quantize"};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const ProcessResult result = Pozor(arguments);
+    CAPTURE(result.errors);
+    CHECK(result.exit_code == c.exit_code);
+    CHECK(EndsInOneError(result));
+    CHECK(result.errors.find(c.named) != std::string::npos);
+  }
+  CHECK(folder.List() == std::vector<std::string>{"full", "notes.txt"});
+  CHECK(ReadFileOrEmpty(folder.File("full/notes.txt")).empty());
+  CHECK(ReadFileOrEmpty(notes) == "mine");
+  CHECK(Pozor({"verify", model}).exit_code == 2);
+}
+
+TEST_CASE("the gate's numbers") {
+  GateTexts texts;
+  texts.texts = {"a", "b", "c", "d", "long"};
+  texts.short_texts = 4;
+  const std::vector<float> f32 = {1, 0, 0, 1, 1, 1, 1, 2, 3, 4};
+  const GateResult same = Compare(f32, f32, texts);
+  CHECK(same.Failures().empty());
+  CHECK(same.mean == doctest::Approx(1));
+  CHECK(same.rank == doctest::Approx(1));
+  CHECK(same.top10 == 1);
+  std::vector<float> other = f32;
+  other[0] = 0.8f;
+  other[1] = 0.6f;  // cosine 0.8
+  const GateResult near = Compare(f32, other, texts);
+  CHECK(near.mean == doctest::Approx(0.95));
+  CHECK(near.least == doctest::Approx(0.8));
+  CHECK(near.long_mean == doctest::Approx(1));
+  CHECK(near.Failures().find("mean cosine 0.95000 is below 0.999") != std::string::npos);
+  const std::vector<std::string_view> lines(
+      40, std::string_view("forty bytes of a short sentence, so so."));
+  const GateTexts made = MakeGateTexts(lines);
+  CHECK(made.short_texts == 40);
+  CHECK(made.texts.size() == 41);
+  CHECK(made.texts.back().size() >= 1000);
+}
+
+}  // namespace
+}  // namespace pozor::tools
