@@ -30,13 +30,22 @@ std::string_view ProductName(ProductKind kind) {
   return "?";
 }
 
+bool KeysShiftFreely(const EncoderSpec&, const LayerSpec& layer) {
+  return layer.rotary == kNone && !layer.distances.present();
+}
+
 PrecisionPlan Int8Plan(const EncoderSpec& spec) {
-  LayerPrecision layer;
-  for (ProductChoice& choice : layer.products) {
-    choice = {NumberFormat::kInt8, "exact int32 sums; scales a row and a column"};
+  PrecisionPlan plan(spec.layers.size());
+  for (size_t l = 0; l < plan.size(); ++l) {
+    for (ProductChoice& choice : plan[l].products) {
+      choice = {NumberFormat::kInt8, "exact int32 sums; scales a row and a column"};
+    }
+    ProductChoice& attention = plan[l][ProductKind::kAttention];
+    attention.reason = "exact int32 sums; scales a row and head, P with 14 bits";
+    if (KeysShiftFreely(spec, spec.layers[l])) continue;
+    attention = {NumberFormat::kF32, "keys that depend on positions cannot be centred"};
   }
-  layer[ProductKind::kAttention].reason = "exact int32 sums; scales a row and head, P with 14 bits";
-  return PrecisionPlan(spec.layers.size(), layer);
+  return plan;
 }
 
 void CompletePlan(PrecisionPlan* plan) {

@@ -56,10 +56,12 @@ class LayerQuantizer {
     PlainProduct* const products[] = {&qkv};
     const Smoothing smoothing = ChooseSmoothing(Statistics(ProductKind::kQkv), products);
     ApplySmoothing(smoothing, &qkv);
-    // A constant added to every key moves all scores of a row alike, and softmax does not see it.
     // Around their mean, which the centred input gives without a bias, keys round best.
-    const size_t part = model_.spec.heads * model_.head_stride;
-    std::fill_n(qkv.bias.begin() + static_cast<std::ptrdiff_t>(part), part, 0.0f);
+    if (KeysShiftFreely(model_.spec, model_.spec.layers[l_])) {
+      const size_t first = model_.spec.heads * model_.head_stride;
+      const size_t count = model_.kv_heads() * model_.head_stride;
+      std::fill_n(qkv.bias.begin() + static_cast<std::ptrdiff_t>(first), count, 0.0f);
+    }
     Pack(qkv, 0, {}, &layer_.qkv);
     SetInput(Sublayer::kAttention, smoothing);
   }

@@ -70,7 +70,7 @@ Status ApplyChoice(const std::string& choice, PrecisionPlan* plan) {
     if (product != ProductName(static_cast<ProductKind>(kind))) continue;
     for (size_t layer = first; layer < last; ++layer) {
       ProductChoice& chosen = (*plan)[layer].products[kind];
-      if (format == "f32") chosen = {NumberFormat::kF32, "asked for with --products"};
+      if (format == "f32") chosen = {NumberFormat::kF32, "asked for"};
     }
     return {};
   }
@@ -135,8 +135,11 @@ class Quantizing {
     const std::vector<std::string_view> calibration(own.begin(), own.end());
     POZOR_TRY(calibration_, CalibrateModel(*f32, calibration, &calibrated_on_));
     const std::vector<std::string_view> views(gate.begin(), gate.end());
-    gate_ = MakeGateTexts(views);
     if (!request_.gate) return {};
+    gate_ = MakeGateTexts(views);
+    if (gate_.texts.empty()) {
+      return InvalidArgument(request_.gate_texts + ": has no texts; give the gate some sentences");
+    }
     POZOR_TRY(reference_, EncodeWithoutPrompt(*f32, gate_.Views()));
     POZOR_TRY(const TokenBatch tokens, TokeniseForCalibration(*f32, views));
     POZOR_TRY(sqnr_, MeasureSqnr(*f32->encoder, calibration_, tokens.View()));
@@ -159,14 +162,16 @@ class Quantizing {
     const size_t all = 4 * plan_.size();
     const size_t step = std::max<size_t>(1, plan_.size() / 4);
     while (!result_.Failures().empty() && !request_.force) {
-      if ((promoted_ + step) * kPromotedAtMostOneOf > all) {
+      const size_t before = promoted_;
+      const bool too_many = (promoted_ + step) * kPromotedAtMostOneOf > all;
+      for (size_t i = 0; i < step && !too_many; ++i) PromoteWorst();
+      if (promoted_ == before) {
         return Status(StatusCode::kUnsupported,
                       request_.model + ": int8 misses the quality gate with " +
                           std::to_string(promoted_) + " of " + std::to_string(all) +
                           " products in f32: " + result_.Failures() +
                           "; keep the model in f32, or write it all the same with --force");
       }
-      for (size_t i = 0; i < step; ++i) PromoteWorst();
       POZOR_RETURN_IF_ERROR(TryPlan());
     }
     return {};
