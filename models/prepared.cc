@@ -9,6 +9,7 @@
 #include <span>
 
 #include "models/formats/checksum.h"
+#include "models/formats/elements.h"
 
 namespace pozor {
 namespace {
@@ -144,7 +145,7 @@ std::string HeaderSum(const std::vector<std::pair<std::string, std::string>>& me
     if (key != kHeaderSum) text += Field(key) + '\n' + value + '\n';
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    text += tensors[i].name + ' ' + SafetensorsTypeName(tensors[i].dtype) + ' ' +
+    text += tensors[i].name + ' ' + DTypeName(tensors[i].dtype) + ' ' +
             ShapeText(tensors[i].shape) + ' ' + std::to_string(offsets[i]) + '\n';
   }
   return ChecksumText(Checksum(text.data(), text.size()));
@@ -283,7 +284,7 @@ std::string MakeHeader(const PreparedFacts& facts, const FileLayout& layout) {
   json += "}";
   for (size_t i = 0; i < layout.infos.size(); ++i) {
     const TensorInfo& info = layout.infos[i];
-    json += "," + JsonText(info.name) + ":{\"dtype\":\"" + SafetensorsTypeName(info.dtype) +
+    json += "," + JsonText(info.name) + ":{\"dtype\":\"" + DTypeName(info.dtype) +
             "\",\"shape\":" + ShapeText(info.shape) + ",\"data_offsets\":[" +
             std::to_string(layout.offsets[i]) + "," +
             std::to_string(layout.offsets[i] + layout.tensors[i].bytes()) + "]}";
@@ -439,8 +440,8 @@ Status PreparedFile::Bind(StoredTensor& tensor) const {
   }
   if (stored->dtype != tensor.dtype || stored->shape != tensor.shape) {
     return Corrupt(path() + ": tensor '" + tensor.name + "' is " +
-                   SafetensorsTypeName(stored->dtype) + " " + ShapeText(stored->shape) +
-                   ", the model needs " + SafetensorsTypeName(tensor.dtype) + " " +
+                   DTypeName(stored->dtype) + " " + ShapeText(stored->shape) +
+                   ", the model needs " + DTypeName(tensor.dtype) + " " +
                    ShapeText(tensor.shape) + std::string(kAgain));
   }
   const uint8_t* bytes = Bytes(*stored);
