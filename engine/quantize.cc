@@ -212,7 +212,7 @@ bool Holds(const AlignedBuffer& buffer, const void* data) {
 // Copies what the model still reads of `old` memory into one arena, and lets the rest go.
 Status Compact(Encoder::Impl& model, std::vector<AlignedBuffer> old) {
   const auto visit_old = [&](const TensorVisitor& visit) {
-    return VisitTensors(model, [&](StoredTensor& tensor) -> Status {
+    return VisitTensors(model, [&](EncoderTensor& tensor) -> Status {
       const bool is_old = std::any_of(old.begin(), old.end(), [&](const AlignedBuffer& buffer) {
         return Holds(buffer, tensor.data);
       });
@@ -220,13 +220,13 @@ Status Compact(Encoder::Impl& model, std::vector<AlignedBuffer> old) {
     });
   };
   size_t bytes = 0;
-  POZOR_RETURN_IF_ERROR(visit_old([&](StoredTensor& tensor) -> Status {
+  POZOR_RETURN_IF_ERROR(visit_old([&](EncoderTensor& tensor) -> Status {
     bytes += RoundUp(tensor.bytes(), kAlignment);
     return {};
   }));
   Workspace arena;
   arena.Reset(bytes);
-  POZOR_RETURN_IF_ERROR(visit_old([&](StoredTensor& tensor) -> Status {
+  POZOR_RETURN_IF_ERROR(visit_old([&](EncoderTensor& tensor) -> Status {
     float* copy = arena.Take(DivCeil(tensor.bytes(), sizeof(float)));
     std::memcpy(copy, tensor.data, tensor.bytes());
     tensor.data = copy;

@@ -111,7 +111,7 @@ class Walk {
     constexpr DType kType = sizeof(T) == 1             ? DType::kI8
                             : std::is_same_v<T, float> ? DType::kF32
                                                        : DType::kI32;
-    StoredTensor tensor = {name, kType, std::move(shape), *data};
+    EncoderTensor tensor = {name, kType, std::move(shape), *data};
     POZOR_RETURN_IF_ERROR(visit_(tensor));
     *data = static_cast<const T*>(tensor.data);
     return {};
@@ -190,7 +190,7 @@ size_t UnnamedBytes(const Encoder::Impl& model) {
   const auto* begin = static_cast<const char*>(model.arena.data());
   const auto* end = begin + model.arena.used();
   const Status status =
-      VisitTensors(const_cast<Encoder::Impl&>(model), [&](StoredTensor& tensor) -> Status {
+      VisitTensors(const_cast<Encoder::Impl&>(model), [&](EncoderTensor& tensor) -> Status {
         const auto* data = static_cast<const char*>(tensor.data);
         if (data >= begin && data < end) named[data] = RoundUp(tensor.bytes(), kAlignment);
         return {};
@@ -201,16 +201,16 @@ size_t UnnamedBytes(const Encoder::Impl& model) {
   return model.arena.used() - std::min(total, model.arena.used());
 }
 
-Result<std::vector<StoredTensor>> ListTensors(const Encoder& encoder) {
+Result<std::vector<EncoderTensor>> ListTensors(const Encoder& encoder) {
   const Encoder::Impl& model = encoder.impl();
   if (UnnamedBytes(model) != 0) {
     return Unsupported(model.spec.architecture +
                        ": a prepared file cannot hold all that this architecture computes with; "
                        "use it with --precision int8 at load");
   }
-  std::vector<StoredTensor> tensors;
+  std::vector<EncoderTensor> tensors;
   // Looks only.
-  POZOR_RETURN_IF_ERROR(VisitTensors(const_cast<Encoder::Impl&>(model), [&](StoredTensor& tensor) {
+  POZOR_RETURN_IF_ERROR(VisitTensors(const_cast<Encoder::Impl&>(model), [&](EncoderTensor& tensor) {
     tensors.push_back(tensor);
     return Status();
   }));

@@ -16,7 +16,7 @@
 
 namespace pozor {
 
-struct StoredTensor {
+struct EncoderTensor {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<size_t> shape;
@@ -30,7 +30,7 @@ struct StoredTensor {
 };
 
 // May look at `tensor`, and point its data elsewhere.
-using TensorVisitor = std::function<Status(StoredTensor& tensor)>;
+using TensorVisitor = std::function<Status(EncoderTensor& tensor)>;
 
 // Names, types and shapes follow from the model's spec and precision alone.
 Status VisitTensors(Encoder::Impl& model, const TensorVisitor& visit);
@@ -39,7 +39,7 @@ Status VisitTensors(Encoder::Impl& model, const TensorVisitor& visit);
 size_t UnnamedBytes(const Encoder::Impl& model);
 
 // The same to look at. Unsupported if the encoder has arrays that have no name here.
-Result<std::vector<StoredTensor>> ListTensors(const Encoder& encoder);
+Result<std::vector<EncoderTensor>> ListTensors(const Encoder& encoder);
 
 // A table whose rows are looked at before their first use.
 class RowCheck {

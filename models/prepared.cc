@@ -232,12 +232,12 @@ std::string JsonText(std::string_view text) {
 
 // Tensors in the order of the file, with what stands between them for alignment.
 struct FileLayout {
-  std::vector<StoredTensor> tensors;
+  std::vector<EncoderTensor> tensors;
   std::vector<TensorInfo> infos;
   std::vector<size_t> offsets;
   size_t bytes = 0;
 
-  void Add(StoredTensor tensor) {
+  void Add(EncoderTensor tensor) {
     infos.push_back({tensor.name, tensor.dtype, tensor.shape, infos.size()});
     offsets.push_back(bytes);
     bytes += tensor.bytes();
@@ -252,7 +252,7 @@ struct FileLayout {
 std::vector<std::pair<std::string, std::string>> MakeMetadata(const PreparedFacts& facts,
                                                               const FileLayout& layout) {
   std::string sums;
-  for (const StoredTensor& tensor : layout.tensors) {
+  for (const EncoderTensor& tensor : layout.tensors) {
     sums += tensor.name + '\t' + ChecksumText(Checksum(tensor.data, tensor.bytes())) + '\n';
   }
   std::string ignored;
@@ -309,11 +309,11 @@ std::string_view Effective(const std::vector<std::pair<std::string, std::string>
 
 Status WritePrepared(const Encoder& encoder, const PreparedFacts& facts,
                      const std::function<Status(std::string_view bytes)>& write) {
-  POZOR_TRY(std::vector<StoredTensor> tensors, ListTensors(encoder));
+  POZOR_TRY(std::vector<EncoderTensor> tensors, ListTensors(encoder));
   // The word table, of which few rows are read, stands last.
-  const auto is_word = [](const StoredTensor& tensor) { return tensor.name == kWord; };
+  const auto is_word = [](const EncoderTensor& tensor) { return tensor.name == kWord; };
   std::stable_partition(tensors.begin(), tensors.end(), std::not_fn(is_word));
-  const StoredTensor word = tensors.back();
+  const EncoderTensor word = tensors.back();
   tensors.pop_back();
   const size_t rows = word.shape[0], row_bytes = word.shape[1] * sizeof(float);
   std::vector<int64_t> sums(SumBlocks(rows));
@@ -322,11 +322,11 @@ Status WritePrepared(const Encoder& encoder, const PreparedFacts& facts,
         BlockSum(static_cast<const uint8_t*>(word.data), rows, row_bytes, block));
   }
   FileLayout layout;
-  for (StoredTensor& tensor : tensors) layout.Add(std::move(tensor));
+  for (EncoderTensor& tensor : tensors) layout.Add(std::move(tensor));
   layout.Add({std::string(kWordSums), DType::kI64, {sums.size()}, sums.data()});
   layout.Add(word);
   POZOR_RETURN_IF_ERROR(write(MakeHeader(facts, layout)));
-  for (const StoredTensor& tensor : layout.tensors) {
+  for (const EncoderTensor& tensor : layout.tensors) {
     POZOR_RETURN_IF_ERROR(write({static_cast<const char*>(tensor.data), tensor.bytes()}));
   }
   return {};
@@ -433,15 +433,14 @@ Status PreparedFile::CheckTensor(const TensorInfo& tensor) const {
 }
 
 // Its place and shape; the word table is looked at later.
-Status PreparedFile::Bind(StoredTensor& tensor) const {
+Status PreparedFile::Bind(EncoderTensor& tensor) const {
   const TensorInfo* stored = Find(tensor.name);
   if (stored == nullptr) {
     return Corrupt(path() + ": tensor '" + tensor.name + "' is missing" + std::string(kAgain));
   }
   if (stored->dtype != tensor.dtype || stored->shape != tensor.shape) {
-    return Corrupt(path() + ": tensor '" + tensor.name + "' is " +
-                   DTypeName(stored->dtype) + " " + ShapeText(stored->shape) +
-                   ", the model needs " + DTypeName(tensor.dtype) + " " +
+    return Corrupt(path() + ": tensor '" + tensor.name + "' is " + DTypeName(stored->dtype) + " " +
+                   ShapeText(stored->shape) + ", the model needs " + DTypeName(tensor.dtype) + " " +
                    ShapeText(tensor.shape) + std::string(kAgain));
   }
   const uint8_t* bytes = Bytes(*stored);
@@ -464,8 +463,8 @@ Result<std::unique_ptr<Encoder>> PreparedFile::MakeEncoder(EncoderSpec spec) con
   if (const TensorInfo* word = Find(kWord)) {
     file_.WillNeed(0, header_.data_begin + header_.offsets[word->source_index]);
   }
-  StoredTensor sums = {std::string(kWordSums), DType::kI64, {SumBlocks(rows)}, nullptr};
-  StoredTensor word = {std::string(kWord), DType::kF32, {rows, spec.embeddings.size}, nullptr};
+  EncoderTensor sums = {std::string(kWordSums), DType::kI64, {SumBlocks(rows)}, nullptr};
+  EncoderTensor word = {std::string(kWord), DType::kF32, {rows, spec.embeddings.size}, nullptr};
   POZOR_RETURN_IF_ERROR(Bind(sums));
   POZOR_RETURN_IF_ERROR(Bind(word));
   TensorHolder holder;
@@ -475,7 +474,7 @@ Result<std::unique_ptr<Encoder>> PreparedFile::MakeEncoder(EncoderSpec spec) con
       std::make_shared<WordRows>(static_cast<const uint8_t*>(word.data), rows, row_bytes,
                                  static_cast<const int64_t*>(sums.data), path());
   return EncoderFromTensors(
-      std::move(spec), facts_.precision, [this](StoredTensor& tensor) { return Bind(tensor); },
+      std::move(spec), facts_.precision, [this](EncoderTensor& tensor) { return Bind(tensor); },
       std::move(holder));
 }
 

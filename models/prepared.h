@@ -67,7 +67,7 @@ class PreparedFile : public std::enable_shared_from_this<PreparedFile> {
   const TensorInfo* Find(std::string_view name) const;
   const uint8_t* Bytes(const TensorInfo& tensor) const;
   Status CheckTensor(const TensorInfo& tensor) const;
-  Status Bind(StoredTensor& tensor) const;
+  Status Bind(EncoderTensor& tensor) const;
   std::string Metadata(std::string_view key) const;
 
   MappedFile file_;

@@ -274,7 +274,7 @@ TEST_CASE("the f32 weights go, and every array has a name") {
     if (!copied) CHECK(int8->weight_bytes() < plain->weight_bytes());
     std::set<std::string> names;
     size_t bytes = 0;
-    for (const StoredTensor& tensor : ListTensors(*int8).value()) {
+    for (const EncoderTensor& tensor : ListTensors(*int8).value()) {
       CHECK(names.insert(tensor.name).second);
       CHECK(tensor.data != nullptr);
       bytes += tensor.bytes();
@@ -293,7 +293,7 @@ TEST_CASE("an encoder from its own tensors has the same bits") {
     const auto tensors = ListTensors(*encoder).value();
     size_t next = 0;
     const auto again = EncoderFromTensors(builder.spec, encoder->precision(),
-                                          [&](StoredTensor& tensor) -> Status {
+                                          [&](EncoderTensor& tensor) -> Status {
                                             REQUIRE(next < tensors.size());
                                             CHECK(tensors[next].name == tensor.name);
                                             CHECK(tensors[next].shape == tensor.shape);
