@@ -234,27 +234,18 @@ Status LoadPreparedTransformer(const Loading& loading) {
   loading.model->facts = file->facts();
   info.ignored_tensors = file->facts().ignored;
   info.parameters = file->facts().parameters;
-  info.calibration = file->facts().calibration;
-  info.quality = file->facts().quality;
   Aside aside = running.get();
   return TakeTokenizer(loading, aside);
 }
 
-// By the file and the precision asked for and what the folder has.
+// Prepared weights are for int8, and for whoever asks for nothing where there is nothing else.
 Result<bool> ChoosePrepared(const Loading& loading) {
   const ModelFolder& folder = loading.transformer;
-  const Precision precision = loading.model->options.precision;
   const bool named = loading.weights == kPreparedName;
   if (!folder.Has(kPreparedName) || (!loading.weights.empty() && !named)) return false;
-  if (precision == Precision::kInt8) return true;
-  bool original = false;
-  if (!named) {
-    POZOR_TRY(const WeightFile file, FindWeights(folder, ""));
-    original = file.format != WeightFormat::kNone;
-  }
-  if (original || precision == Precision::kAuto) return !original;
-  return Unsupported(folder.path() + ": has prepared weights only, which are not f32; load the " +
-                     "model that they were prepared from, or leave the precision open");
+  if (named || loading.model->options.precision == Precision::kInt8) return true;
+  POZOR_TRY(const WeightFile file, FindWeights(folder, ""));
+  return file.format == WeightFormat::kNone;
 }
 
 // The limit that the folder states, within what the position table admits.
@@ -317,7 +308,6 @@ Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
   if (!prepared && options.precision == Precision::kInt8) {
     POZOR_RETURN_IF_ERROR(QuantizeAtLoad(model.get()));
   }
-  DescribeProducts(*model->encoder, &model->info);
   return model;
 }
 

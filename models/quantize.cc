@@ -89,21 +89,19 @@ Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,
 Status QuantizeModel(const Calibration& calibration, PrecisionPlan precision, Model::Impl* model) {
   POZOR_TRY(model->encoder,
             QuantizeEncoder(std::move(model->encoder), calibration, std::move(precision)));
-  DescribeProducts(*model->encoder, &model->info);
   return {};
 }
 
 Status QuantizeAtLoad(Model::Impl* model) {
   POZOR_RETURN_IF_ERROR(CheckCeiling("the model while it is quantised", model->options.max_memory,
                                      ResidentBytes() + model->encoder->weight_bytes()));
-  POZOR_TRY(const Calibration calibration, CalibrateModel(*model, {}, &model->info.calibration));
+  POZOR_TRY(const Calibration calibration, CalibrateModel(*model, {}, &model->facts.calibration));
   return QuantizeModel(calibration, Int8Plan(model->encoder->spec()), model);
 }
 
-void DescribeProducts(const Encoder& encoder, ModelInfo* info) {
+std::vector<ProductLine> DescribeProducts(const Encoder& encoder) {
   const PrecisionPlan& plan = encoder.precision();
-  info->products.clear();
-  size_t int8 = 0, all = 0;
+  std::vector<ProductLine> lines;
   for (size_t layer = 0; layer < encoder.spec().layers.size(); ++layer) {
     const LayerPrecision* choices = plan.empty() ? nullptr : &plan[layer];
     for (size_t kind = 0; kind < kProductKinds; ++kind) {
@@ -111,14 +109,23 @@ void DescribeProducts(const Encoder& encoder, ModelInfo* info) {
       const ProductChoice choice = choices == nullptr
                                        ? ProductChoice{NumberFormat::kF32, "as the model is stored"}
                                        : (*choices)[product];
-      info->products.push_back({layer, std::string(ProductName(product)),
-                                std::string(NumberFormatName(choice.format)),
-                                KernelOf(choices, product), choice.reason});
+      lines.push_back({layer, std::string(ProductName(product)),
+                       std::string(NumberFormatName(choice.format)), KernelOf(choices, product),
+                       choice.reason});
+    }
+  }
+  return lines;
+}
+
+std::string PrecisionName(const Encoder& encoder) {
+  size_t int8 = 0, all = 0;
+  for (const LayerPrecision& layer : encoder.precision()) {
+    for (const ProductChoice& choice : layer.products) {
       int8 += choice.format == NumberFormat::kInt8 ? 1 : 0;
       ++all;
     }
   }
-  info->precision = int8 == 0 ? "f32" : int8 == all ? "int8" : "mixed";
+  return int8 == 0 ? "f32" : int8 == all ? "int8" : "mixed";
 }
 
 }  // namespace pozor

@@ -34,14 +34,24 @@ Result<Calibration> CalibrateModel(const Model::Impl& model,
 Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,
                                                std::span<const std::string_view> texts);
 
-// From f32 to `precision`. Fills the model's info.
+// From f32 to `precision`.
 Status QuantizeModel(const Calibration& calibration, PrecisionPlan precision, Model::Impl* model);
 
 // --precision int8 without a prepared file: exactly what 'pozor quantize' does without options.
 Status QuantizeAtLoad(Model::Impl* model);
 
-// The products of a model for its info.
-void DescribeProducts(const Encoder& encoder, ModelInfo* info);
+// One product of one layer as `pozor info` names it.
+struct ProductLine {
+  size_t layer = 0;
+  std::string name;       // ProductName
+  std::string precision;  // NumberFormatName
+  std::string kernel;     // for many rows, on the active tier
+  std::string reason;
+};
+std::vector<ProductLine> DescribeProducts(const Encoder& encoder);
+
+// "f32", "int8", or "mixed" of both.
+std::string PrecisionName(const Encoder& encoder);
 
 }  // namespace pozor
 

@@ -8,6 +8,8 @@
 #include "engine/machine.h"
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
+#include "models/model_impl.h"
+#include "models/quantize.h"
 #include "tools/bench/json_writer.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
@@ -67,7 +69,8 @@ void WritePairs(const char* key, const std::vector<std::pair<std::string, std::s
   json->EndObject();
 }
 
-void WriteModel(const ModelInfo& info, JsonWriter* json) {
+void WriteModel(const Model& model, JsonWriter* json) {
+  const ModelInfo& info = model.Info();
   json->Field("name", info.name)
       .Field("path", info.path)
       .Field("architecture", info.architecture)
@@ -84,11 +87,12 @@ void WriteModel(const ModelInfo& info, JsonWriter* json) {
       .Field("normalizes", info.normalizes)
       .Field("similarity", info.similarity)
       .Field("default_prompt", info.default_prompt);
-  json->Field("precision", info.precision)
-      .Field("calibration", info.calibration)
-      .Field("quality", info.quality);
+  const Model::Impl& impl = model.impl();
+  json->Field("precision", PrecisionName(*impl.encoder))
+      .Field("calibration", impl.facts.calibration)
+      .Field("quality", impl.facts.quality);
   json->Key("products").BeginArray();
-  for (const ProductInfo& product : info.products) {
+  for (const ProductLine& product : DescribeProducts(*impl.encoder)) {
     json->BeginObject().Field("layer", product.layer).Field("product", product.name);
     json->Field("precision", product.precision).Field("kernel", product.kernel);
     json->Field("reason", product.reason).EndObject();
@@ -153,13 +157,13 @@ std::string LayerList(const std::vector<size_t>& layers) {
 }
 
 // A line for each product and choice, with the layers that have it.
-void PrintProducts(const std::vector<ProductInfo>& products) {
+void PrintProducts(const std::vector<ProductLine>& products) {
   struct Line {
-    ProductInfo product;
+    ProductLine product;
     std::vector<size_t> layers;
   };
   std::vector<Line> lines;
-  for (const ProductInfo& product : products) {
+  for (const ProductLine& product : products) {
     const auto same = [&](const Line& line) {
       return line.product.name == product.name && line.product.precision == product.precision &&
              line.product.reason == product.reason;
@@ -180,7 +184,9 @@ void PrintProducts(const std::vector<ProductInfo>& products) {
   }
 }
 
-void PrintModel(const ModelInfo& info) {
+void PrintModel(const Model& model) {
+  const ModelInfo& info = model.Info();
+  const Model::Impl& impl = model.impl();
   std::printf("\n");
   PrintField("model", info.name);
   PrintField("path", info.path);
@@ -195,10 +201,10 @@ void PrintModel(const ModelInfo& info) {
   PrintField("vector", std::to_string(info.dimensions) + " numbers, " +
                            (info.normalizes ? "unit length" : "not normalised") +
                            (info.similarity.empty() ? "" : ", similarity " + info.similarity));
-  PrintField("precision", info.precision);
-  PrintProducts(info.products);
-  if (!info.calibration.empty()) PrintField("calibration", info.calibration);
-  if (!info.quality.empty()) PrintField("quality", info.quality);
+  PrintField("precision", PrecisionName(*impl.encoder));
+  PrintProducts(DescribeProducts(*impl.encoder));
+  if (!impl.facts.calibration.empty()) PrintField("calibration", impl.facts.calibration);
+  if (!impl.facts.quality.empty()) PrintField("quality", impl.facts.quality);
   const char* label = "prompts";
   for (const auto& [name, text] : info.prompts) {
     PrintField(label, JsonQuote(name) + ": " + JsonQuote(text) +
@@ -226,7 +232,7 @@ Status RunInfo(const InfoRequest& request) {
   }
   if (!request.json) {
     PrintMachine();
-    if (model.has_value()) PrintModel(model->Info());
+    if (model.has_value()) PrintModel(*model);
     return Status();
   }
   JsonWriter json(2);
@@ -234,7 +240,7 @@ Status RunInfo(const InfoRequest& request) {
   WriteMachine(&json);
   if (model.has_value()) {
     json.Key("model").BeginObject();
-    WriteModel(model->Info(), &json);
+    WriteModel(*model, &json);
     json.EndObject();
   }
   json.EndObject();

@@ -95,8 +95,6 @@ class FolderInTheMaking {
 Result<uint64_t> WriteWeights(const Model::Impl& model, const fs::path& path) {
   PreparedFacts facts = model.facts;
   facts.precision = model.encoder->precision();
-  facts.calibration = model.info.calibration;
-  facts.quality = model.info.quality;
   POZOR_TRY(const std::unique_ptr<OutputFile> file, OutputFile::Create(path.string()));
   uint64_t bytes = 0;
   POZOR_RETURN_IF_ERROR(WritePrepared(*model.encoder, facts, [&](std::string_view part) {

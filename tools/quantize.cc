@@ -148,12 +148,12 @@ class Quantizing {
 
   Status TryPlan() {
     POZOR_TRY(candidate_, LoadF32());
-    candidate_->info.calibration = calibrated_on_;
+    candidate_->facts.calibration = calibrated_on_;
     POZOR_RETURN_IF_ERROR(QuantizeModel(calibration_, plan_, candidate_.get()));
     if (!request_.gate) return {};
     POZOR_TRY(const std::vector<float> vectors, EncodeWithoutPrompt(*candidate_, gate_.Views()));
     result_ = Compare(reference_, vectors, gate_);
-    candidate_->info.quality = result_.Text();
+    candidate_->facts.quality = result_.Text();
     return {};
   }
 
@@ -207,7 +207,7 @@ class Quantizing {
       std::printf("gate            %s\n",
                   failures.empty() ? "passed" : ("missed, forced: " + failures).c_str());
     }
-    std::printf("precision       %s, %zu promoted\n", candidate_->info.precision.c_str(),
+    std::printf("precision       %s, %zu promoted\n", PrecisionName(*candidate_->encoder).c_str(),
                 promoted_);
     std::printf("written         %s (%s of weights)\n", request_.output.c_str(),
                 Megabytes(bytes_).c_str());
@@ -230,7 +230,8 @@ class Quantizing {
   void PrintJson() const {
     JsonWriter json(2);
     json.BeginObject().Field("output", request_.output).Field("bytes", bytes_);
-    json.Field("calibration", calibrated_on_).Field("precision", candidate_->info.precision);
+    json.Field("calibration", calibrated_on_)
+        .Field("precision", PrecisionName(*candidate_->encoder));
     json.Field("promoted", promoted_);
     if (request_.gate) {
       json.Key("gate").BeginObject().Field("passed", result_.Failures().empty());
@@ -240,7 +241,7 @@ class Quantizing {
       json.Field("top10_overlap", result_.top10).EndObject();
     }
     json.Key("products").BeginArray();
-    for (const ProductInfo& product : candidate_->info.products) {
+    for (const ProductLine& product : DescribeProducts(*candidate_->encoder)) {
       json.BeginObject().Field("layer", product.layer).Field("product", product.name);
       json.Field("precision", product.precision).Field("kernel", product.kernel);
       if (!sqnr_.empty()) AddSqnr(product, &json);
@@ -250,7 +251,7 @@ class Quantizing {
     std::printf("%s\n", json.text().c_str());
   }
 
-  void AddSqnr(const ProductInfo& product, JsonWriter* json) const {
+  void AddSqnr(const ProductLine& product, JsonWriter* json) const {
     for (size_t kind = 0; kind < kProductKinds; ++kind) {
       const auto of = static_cast<ProductKind>(kind);
       if (of == ProductKind::kAttention || product.name != ProductName(of)) continue;

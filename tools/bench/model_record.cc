@@ -9,6 +9,7 @@
 
 #include "kernels/gemm.h"
 #include "models/model_impl.h"
+#include "models/quantize.h"
 #include "tools/bench/text.h"
 
 namespace pozor::tools {
@@ -101,9 +102,10 @@ std::string HashWeights(const std::string& path) {
 void WriteModelInfo(const Model& model, JsonWriter* json) {
   const ModelInfo& info = model.Info();
   const EncoderSpec& spec = model.impl().encoder->spec();
-  const bool f32 = info.precision == "f32";
+  const std::string precision = PrecisionName(*model.impl().encoder);
+  const bool f32 = precision == "f32";
   json->Key("kernels").Array(ChosenKernels(f32 ? Precision::kF32 : Precision::kInt8));
-  json->Field("precision", info.precision);
+  json->Field("precision", precision);
   json->Field("name", info.name).Field("path", info.path).Field("architecture", info.architecture);
   json->Field("hash", HashWeights(info.path)).Field("layers", info.layers);
   json->Field("hidden", info.hidden).Field("heads", info.heads);

@@ -50,11 +50,10 @@ typedef struct pozor_model pozor_model;
 #define POZOR_F32 0
 #define POZOR_BF16 1
 #define POZOR_INT8 2
-#define POZOR_AUTO 3 /* f32, or what a prepared model was prepared for */
 
 typedef struct pozor_load_options {
   size_t struct_size;
-  int32_t precision; /* POZOR_AUTO, ... */
+  int32_t precision; /* POZOR_F32, ... */
   size_t max_memory; /* bytes for the whole process; 0: no ceiling */
 } pozor_load_options;
 

@@ -26,15 +26,13 @@
 
 namespace pozor {
 
-// kAuto: f32, or what a prepared model (pozor quantize) was prepared for.
-// kInt8: a model that is not prepared is calibrated on a built-in text and quantised at load.
-enum class Precision : uint8_t { kF32, kBF16, kInt8, kAuto };
+enum class Precision : uint8_t { kF32, kBF16, kInt8 };
 
 // What to do with a text longer than the model admits.
 enum class Overflow : uint8_t { kTruncate, kError };
 
 struct LoadOptions {
-  Precision precision = Precision::kAuto;
+  Precision precision = Precision::kF32;
   size_t max_memory = 0;  // bytes for the whole process; 0: no ceiling
 };
 
@@ -156,15 +154,6 @@ struct Inspection {
   std::vector<float> vector;  // of this run
 };
 
-// One matrix product of one layer: "qkv", "attention" (Q K^T and P V), "output", "up", "down".
-struct ProductInfo {
-  size_t layer = 0;
-  std::string name;
-  std::string precision;  // "f32", "int8"
-  std::string kernel;     // for many rows, on the active tier
-  std::string reason;
-};
-
 struct ModelInfo {
   std::string name;          // as asked for
   std::string path;          // folder or file it was read from
@@ -184,10 +173,6 @@ struct ModelInfo {
   std::string default_prompt;                               // name, or empty
   std::string similarity;                                   // "cosine", "dot", ...
   std::vector<std::pair<std::string, std::string>> config;  // key = value: what it did
-  std::string precision;                                    // "f32", "int8", or "mixed" of both
-  std::vector<ProductInfo> products;                        // of every layer
-  std::string calibration;                                  // with int8: on what text
-  std::string quality;  // of a prepared model: what the gate found
   std::vector<std::string> ignored_tensors;
   std::vector<std::string> warnings;
 };
