@@ -265,9 +265,8 @@ void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
     AddNormedRows(OutputNormOf(l, sublayer), Part(normed_, rows), Part(hidden_, rows));
   } else {
     const bool ends_layer = sublayer == Sublayer::kFeedForward;
-    NormRowsInto(ends_layer ? l + 1 : l,
-                 ends_layer ? Sublayer::kAttention : Sublayer::kFeedForward, NormOf(l, sublayer),
-                 Part(hidden_, rows), Part(hidden_, rows), rows.begin);
+    NormRowsInto(ends_layer ? l + 1 : l, ends_layer ? Sublayer::kAttention : Sublayer::kFeedForward,
+                 NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows), rows.begin);
   }
 }
 

@@ -35,7 +35,7 @@ std::span<const int32_t> ForwardPass::GlobalQueries(size_t text, const Attention
 
 void ForwardPass::GlobalQkv(size_t l, Range rows, Range panels) {
   GemmArgs args =
-      Product(model_.layers[l].global_qkv, Input(l, Sublayer::kAttention), rows, panels);
+      Product(model_.layers[l].global_qkv, InputOf(l, Sublayer::kAttention), rows, panels);
   args.epilogue.scale = model_.query_scale;
   args.epilogue.scaled_columns = model_.spec.heads * model_.head_stride;
   args.epilogue.c = global_qkv_[l % 2] + rows.begin * model_.head_stride;

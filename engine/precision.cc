@@ -31,7 +31,8 @@ std::string_view ProductName(ProductKind kind) {
 }
 
 bool KeysShiftFreely(const EncoderSpec&, const LayerSpec& layer) {
-  return layer.rotary == kNone && !layer.distances.present();
+  return layer.rotary == kNone && !layer.distances.present() && !layer.key_norm.gamma.present() &&
+         !layer.global_query.weight.present();
 }
 
 PrecisionPlan Int8Plan(const EncoderSpec& spec) {

@@ -43,8 +43,8 @@ struct LayerPrecision {
 using PrecisionPlan = std::vector<LayerPrecision>;
 
 // True if a constant may be added to every key of the layer without changing what attention gives:
-// scores move alike in a row, and softmax does not see it. Not if keys turn with their position, are
-// normed, or are scored by anything but their query.
+// scores move alike in a row, and softmax does not see it. Not if keys turn with their position,
+// are normed, or are scored by anything but their query.
 bool KeysShiftFreely(const EncoderSpec& spec, const LayerSpec& layer);
 
 // Every product in int8, but for what int8 cannot compute exactly as the model defines it; the
