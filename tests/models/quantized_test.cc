@@ -102,12 +102,14 @@ TEST_CASE("every architecture in int8: hidden rows near f32's, and a name for ev
   size_t models = 0;
   for (const auto& entry : std::filesystem::directory_iterator(DataPath("architectures"))) {
     const std::string folder = entry.path().string();
+    if (!std::filesystem::exists(folder + "/config.json")) continue;
     CAPTURE(folder);
     const PartOptions parts = {.requires_tokenizer = false};
     const auto f32 = LoadModelParts(folder, {}, parts);
     const auto int8 = LoadModelParts(folder, Int8(), parts);
     REQUIRE_MESSAGE(f32.ok(), f32.status().message());
-    REQUIRE_MESSAGE(int8.ok(), int8.status().message());
+    CHECK_MESSAGE(int8.ok(), int8.status().message());
+    if (!int8.ok()) continue;
     const EncoderSpec& spec = (*f32)->encoder->spec();
     Random random(4);
     TokenBatch batch;
