@@ -42,6 +42,7 @@ DOORS = [
     (r"xxhash", r"models/formats/checksum\.cc"),
     (r"CLI/", r"tools/cli/.*"),
     (r"boost/", r"tools/server/.*"),
+    (r"libdeflate", r"tools/io/deflate\.(h|cc)"),
     (r"doctest/", r"tests/.*"),
     (r"benchmark/", r"bench/.*"),
 ]

@@ -51,6 +51,8 @@ header pcre2.h|libpcre2-dev|PCRE2
 header protozero/pbf_reader.hpp|libprotozero-dev|protozero
 header xxhash.h|libxxhash-dev|xxHash
 header CLI/CLI.hpp|libcli11-dev|CLI11
+header libdeflate.h|libdeflate-dev|libdeflate
+header boost/beast.hpp|libboost1.81-dev|Boost 1.74 or newer, its headers
 header doctest/doctest.h|doctest-dev|doctest
 header benchmark/benchmark.h|libbenchmark-dev|Google Benchmark
 certificates|ca-certificates|a bundle of CA certificates
@@ -160,10 +162,11 @@ get_dev_sources() {
     "$apt_fetch" source bookworm onetbb "onetbb_$tbb_version.orig.tar.xz" "$tbb_sha256" \
       "$deps/tbb-$tbb_version" || die "no source package of oneTBB to be had; tools/dev tsan needs it"
   fi
-  if [[ ! -f $deps/aarch64-root/usr/include/xxhash.h ]]; then
+  if [[ ! -f $deps/aarch64-root/usr/include/libdeflate.h ]]; then
     say 'fetching the AArch64 libraries'
     "$apt_fetch" binary arm64 "$deps/aarch64-root" \
-      libtbb12 libtbbmalloc2 libtbbbind-2-5 libtbb-dev libsimdjson14 libsimdjson-dev libpcre2-8-0 libpcre2-dev libprotozero-dev libxxhash-dev libcli11-dev doctest-dev ||
+      libtbb12 libtbbmalloc2 libtbbbind-2-5 libtbb-dev libsimdjson14 libsimdjson-dev libpcre2-8-0 libpcre2-dev libprotozero-dev libxxhash-dev libcli11-dev \
+      libdeflate0 libdeflate-dev libboost1.81-dev doctest-dev ||
       die "no AArch64 packages to be had; tools/dev aarch64 needs them"
   fi
 }

@@ -60,6 +60,12 @@ void VerbParser::AddModelAndInputs(bool model_required, size_t most_inputs) {
   }
 }
 
+void VerbParser::AddModelAndWords(const std::string& usage, size_t most) {
+  AddModelAndInputs(true, 0);
+  most_words_ = most;
+  usage_ = usage;
+}
+
 CLI::Option* VerbParser::AddCount(const std::string& flags, size_t* value,
                                   const std::string& help) {
   const auto read = [value, name = LongName(flags)](const std::string& text) {
@@ -87,6 +93,7 @@ int VerbParser::Complain(const std::string& word) {
 
 std::string VerbParser::Usage() const {
   std::string usage = "pozor " + verb_;
+  if (!usage_.empty()) return usage + " " + usage_;
   if (takes_model_) usage += model_required_ ? " MODEL" : " [MODEL]";
   if (most_inputs_ > 0) usage += most_inputs_ == 1 ? " [FILE|-]" : " [FILE...|-]";
   return usage;
@@ -96,6 +103,10 @@ std::optional<int> VerbParser::AssignWords() {
   size_t next = 0;
   if (takes_model_ && model_.empty() && !words_.empty()) model_ = words_[next++];
   for (; next < words_.size(); ++next) {
+    if (more_words_.size() < most_words_) {
+      more_words_.push_back(words_[next]);
+      continue;
+    }
     if (inputs_.size() >= most_inputs_) return Complain(words_[next]);
     inputs_.push_back(words_[next]);
   }

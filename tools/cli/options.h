@@ -26,6 +26,10 @@ class VerbParser {
   // Words beyond `most_inputs` are an error.
   void AddModelAndInputs(bool model_required, size_t most_inputs);
 
+  // --model M, or the first word; up to `most` further words, which words() gives. `usage` names
+  // them all.
+  void AddModelAndWords(const std::string& usage, size_t most);
+
   // An option that takes one of some names.
   template <class T>
   CLI::Option* AddChoice(const std::string& flags, std::optional<T>* value,
@@ -40,6 +44,7 @@ class VerbParser {
   // After Parse().
   const std::string& model() const { return model_; }
   const std::vector<std::string>& inputs() const { return inputs_; }
+  const std::vector<std::string>& words() const { return more_words_; }
 
  private:
   std::string Usage() const;
@@ -51,9 +56,12 @@ class VerbParser {
   bool takes_model_ = false;
   bool model_required_ = false;
   size_t most_inputs_ = 0;
+  size_t most_words_ = 0;
+  std::string usage_;  // of the words, if they are no inputs
   std::vector<std::string> words_;
   std::string model_;
   std::vector<std::string> inputs_;
+  std::vector<std::string> more_words_;
 };
 
 // --cpu, applied as it is read.

@@ -7,6 +7,7 @@
 namespace pozor::tools {
 
 int EncodeVerb(std::span<char* const> arguments);
+int AttentionVerb(std::span<char* const> arguments);
 int TokenizeVerb(std::span<char* const> arguments);
 int InfoVerb(std::span<char* const> arguments);
 int QuantizeVerb(std::span<char* const> arguments);

@@ -1,0 +1,115 @@
+#include "tools/attention/page.h"
+
+#include "tools/bench/json_writer.h"
+#include "tools/io/deflate.h"
+
+namespace pozor::tools {
+namespace {
+
+std::string DataElement(const std::string& json) {
+  return "<script type=\"application/json\" id=\"pozor-data\">" + json + "</script>\n";
+}
+
+// Collects the matrices of a layer, then writes its element.
+class LayerElements {
+ public:
+  LayerElements(size_t run, WeightType type, OutputFile& file)
+      : run_(run), type_(type), file_(file) {}
+
+  Status Add(const AttentionRows& rows) {
+    if (begun_ && rows.layer != layer_) POZOR_RETURN_IF_ERROR(End());
+    begun_ = true;
+    layer_ = rows.layer;
+    for (size_t i = 0; i < rows.queries; ++i) {
+      AppendEncoded(rows.Row(i), rows.keys, type_, &block_);
+    }
+    return Status();
+  }
+
+  Status End() {
+    if (!begun_) return Status();
+    POZOR_RETURN_IF_ERROR(WriteElement(layer_));
+    block_.clear();
+    begun_ = false;
+    return Status();
+  }
+
+  // A text without tokens has empty blocks.
+  Status WriteElement(size_t layer) {
+    POZOR_TRY(const std::string stream, ZlibCompress(block_));
+    return file_.Write("<script type=\"text/plain\" id=\"pozor-run-" + std::to_string(run_) +
+                       "-layer-" + std::to_string(layer) + "\">" + Base64(stream) + "</script>\n");
+  }
+
+ private:
+  const size_t run_;
+  const WeightType type_;
+  OutputFile& file_;
+  bool begun_ = false;
+  size_t layer_ = 0;
+  std::string block_;
+};
+
+Status WriteLayers(AttentionSource& source, size_t run, WeightType type, OutputFile& file) {
+  LayerElements elements(run, type, file);
+  const AttentionRecord& record = source.record();
+  if (record.text.size() == 0) {
+    for (const size_t layer : record.heads.layers) {
+      POZOR_RETURN_IF_ERROR(elements.WriteElement(layer));
+    }
+    return Status();
+  }
+  POZOR_RETURN_IF_ERROR(
+      source.Stream({}, [&](const AttentionRows& rows) { return elements.Add(rows); }));
+  return elements.End();
+}
+
+}  // namespace
+
+Status CheckComparable(const AttentionRecord& a, const AttentionRecord& b) {
+  const char* what = nullptr;
+  if (a.text.tokens.ids != b.text.tokens.ids || a.text.tokens.tokens != b.text.tokens.tokens) {
+    what = "tokens";
+  } else if (a.heads.Pairs() != b.heads.Pairs()) {
+    what = "layers and heads";
+  }
+  if (what == nullptr) return Status();
+  return Unsupported(std::string("diff: the two runs have different ") + what +
+                     "; compare models that share a tokenizer and a shape, over the same text");
+}
+
+std::string PageJson(std::span<AttentionSource* const> sources, WeightType type,
+                     std::string_view source) {
+  AttentionRecord record = sources[0]->record();
+  for (AttentionSource* other : sources.subspan(1)) record.runs.push_back(other->record().runs[0]);
+  if (record.runs.size() == 2) {
+    record.runs[0].label = "A";
+    record.runs[1].label = "B";
+  }
+  JsonWriter json;
+  json.BeginObject();
+  WriteRecord(record, &json);
+  json.Field("source", source).Field("encoding", WeightTypeName(type)).EndObject();
+  return SafeJson(json.text());
+}
+
+std::string ServedPage(const std::string& json) {
+  return std::string(kViewerHead) + DataElement(json) + std::string(kViewerTail);
+}
+
+Status WritePage(std::span<AttentionSource* const> sources, WeightType type, OutputFile& file) {
+  for (AttentionSource* other : sources.subspan(1)) {
+    POZOR_RETURN_IF_ERROR(CheckComparable(sources[0]->record(), other->record()));
+  }
+  // The description stands first and holds self-checks, which are complete last.
+  POZOR_TRY(const std::unique_ptr<OutputFile> layers, OutputFile::CreateSpool());
+  for (size_t run = 0; run < sources.size(); ++run) {
+    POZOR_RETURN_IF_ERROR(WriteLayers(*sources[run], run, type, *layers));
+  }
+  POZOR_RETURN_IF_ERROR(file.Write(kViewerHead));
+  POZOR_RETURN_IF_ERROR(file.Write(DataElement(PageJson(sources, type, "embedded"))));
+  POZOR_RETURN_IF_ERROR(layers->CopyTo(file));
+  return file.Write(kViewerTail);
+}
+
+}  // namespace pozor::tools
