@@ -459,6 +459,37 @@ TEST_CASE("view: hostile texts neither end the element nor reorder it") {
   }
 }
 
+TEST_CASE("a text without any token") {
+  const TemporaryFolder folder;
+  testing::WriteLongModel(folder.File("model"), 40);
+  std::string tokenizer = testing::ReadWhole(folder.File("model/tokenizer.json"));
+  const size_t begin = tokenizer.find("\"post_processor\":"), end = tokenizer.find("\"decoder\":");
+  REQUIRE(end < tokenizer.size());
+  tokenizer.replace(begin, end - begin, "\"post_processor\":null,");
+  folder.Write("model/tokenizer.json", tokenizer);
+  const std::string model = folder.File("model"), empty = folder.Write("e.jsonl", "\"\"\n");
+  for (const char* name : {"a.npy", "a.npz", "a.safetensors", "a.jsonl", "a.csv"}) {
+    CAPTURE(std::string(name));
+    for (const char* reduction : {"", "mean-heads", "rollout", "cls"}) {
+      std::vector<std::string> words = {"attention", "dump",           model, "-f", empty,
+                                        "-o",        folder.File(name)};
+      if (*reduction != '\0') words.insert(words.end(), {"--reduce", reduction});
+      RequireDone(Pozor(words));
+    }
+  }
+  RequireDone(Pozor({"attention", "dump", model, "-f", empty, "-o", folder.File("a.npz")}));
+  CHECK(Npz(folder.File("a.npz")).Array("attn").shape == std::vector<uint64_t>{2, 3, 0, 0});
+  RequireDone(Pozor({"attention", "view", folder.File("a.npz"), "-o", folder.File("a.html")}));
+  RequireDone(Pozor({"attention", "view", model, "-f", empty, "-o", folder.File("a.html")}));
+  CHECK(Contains(ReadFileOrEmpty(folder.File("a.html")), "id=\"pozor-run-0-layer-1\">"));
+  RequireDone(Pozor({"attention", "show", model, "-f", empty}));
+  RequireDone(Pozor({"attention", "stats", model, "-f", empty}));
+  RequireDone(Pozor({"attention", "diff", model, model, "-f", empty}));
+  const ProcessResult query = Pozor({"attention", "query", model, "-f", empty, "--from", "a"});
+  CHECK(query.exit_code == 2);
+  CHECK(EndsInOneError(query));
+}
+
 TEST_CASE("view: a page of a dump is the page of its model") {
   const TemporaryFolder folder;
   const auto blocks = [](const std::string& page) {

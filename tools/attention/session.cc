@@ -1,7 +1,9 @@
 #include "tools/attention/session.h"
 
 #include <cstdio>
+#include <future>
 
+#include "models/locate.h"
 #include "tools/bench/model_record.h"
 #include "tools/cli/report.h"
 
@@ -46,6 +48,12 @@ Result<InputText> OnlyText(const AttentionRequest& request, const char* verb) {
 
 Result<AttentionModel> AttentionModel::Load(const AttentionRequest& request) {
   AttentionModel loaded;
+  // The hash reads all weights once more: beside loading, it costs no time.
+  const Result<std::string> path = LocateModel(request.model);
+  std::future<std::string> hash;
+  if (path.ok()) {
+    hash = std::async(std::launch::async | std::launch::deferred, HashWeights, *path);
+  }
   Result<Model> model = Model::Load(request.model, request.load);
   if (!model.ok()) return AsFailure(model.status());
   loaded.model_ = std::make_unique<Model>(std::move(*model));
@@ -58,7 +66,7 @@ Result<AttentionModel> AttentionModel::Load(const AttentionRequest& request) {
   loaded.options_.encode = request.encode;
   loaded.options_.encode.max_memory = request.load.max_memory;
   loaded.options_.model_name = request.model;
-  loaded.options_.weights_hash = HashWeights(loaded.model_->Info().path);
+  if (hash.valid()) loaded.options_.weights_hash = hash.get();
   const ModelInfo& info = loaded.model_->Info();
   POZOR_RETURN_IF_ERROR(ChooseHeads(request.heads, info.layers, info.heads).status());
   return loaded;

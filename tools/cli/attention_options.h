@@ -26,6 +26,11 @@ int EndOfVerb(const Status& status);
 
 int AttentionDumpVerb(std::span<char* const> arguments);
 int AttentionViewVerb(std::span<char* const> arguments);
+int AttentionShowVerb(std::span<char* const> arguments);
+int AttentionQueryVerb(std::span<char* const> arguments);
+int AttentionStatsVerb(std::span<char* const> arguments);
+int AttentionDiffVerb(std::span<char* const> arguments);
+int AttentionServeVerb(std::span<char* const> arguments);
 
 }  // namespace pozor::tools
 

@@ -15,6 +15,11 @@ namespace {
 constexpr Verb kSubVerbs[] = {
     {"view", "a text as one HTML page: pick a word, see where every head looks", AttentionViewVerb},
     {"dump", "weights into npy, npz, safetensors, jsonl or csv", AttentionDumpVerb},
+    {"show", "a matrix, or a word's row of every head, on the terminal", AttentionShowVerb},
+    {"query", "a word to a table of every layer and head", AttentionQueryVerb},
+    {"stats", "what each head does over many texts", AttentionStatsVerb},
+    {"diff", "two models, precisions or dumps head by head", AttentionDiffVerb},
+    {"serve", "the page over HTTP on this machine, for long texts", AttentionServeVerb},
 };
 
 void PrintHelp() {

@@ -171,6 +171,19 @@ Status OutputFile::WriteAt(uint64_t offset, std::string_view bytes) {
   return Status();
 }
 
+Status OutputFile::ReadAt(uint64_t offset, size_t size, char* to) const {
+  while (size > 0) {
+    const ssize_t count = ::pread(descriptor_, to, size, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Failure("cannot be read");
+    if (count == 0) return IoError(name_ + ": ends early; run it again");
+    to += count;
+    offset += static_cast<uint64_t>(count);
+    size -= static_cast<size_t>(count);
+  }
+  return Status();
+}
+
 Status OutputFile::CopyTo(OutputFile& other) {
   POZOR_RETURN_IF_ERROR(Flush());
   std::string block(kBufferBytes, '\0');

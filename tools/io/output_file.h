@@ -36,6 +36,9 @@ class OutputFile {
   // Over bytes that were written before.
   Status WriteAt(uint64_t offset, std::string_view bytes);
 
+  // Bytes that were written and flushed before, from a file of our own. Any number of threads.
+  Status ReadAt(uint64_t offset, size_t size, char* to) const;
+
   // Everything written so far, to the end of `other`.
   Status CopyTo(OutputFile& other);
 
