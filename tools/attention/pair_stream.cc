@@ -18,7 +18,7 @@ class Handover {
     offered_ = &rows;
     changed_.notify_all();
     changed_.wait(lock, [&] { return offered_ == nullptr || abandoned_; });
-    return abandoned_ ? Stopped() : Status();
+    return offered_ == nullptr ? Status() : Stopped();
   }
   void Finish(Status status) {
     const std::lock_guard lock(mutex_);
@@ -76,7 +76,7 @@ Status StreamPair(AttentionSource& a, AttentionSource& b, const PairSink& sink) 
   }
   const Status status =
       b.Stream({}, [&](const AttentionRows& rows) { return handover.Use(rows, sink); });
-  if (!status.ok()) handover.Abandon();
+  handover.Abandon();  // what `a` may still offer, nobody takes
   thread.join();
   return status.ok() ? handover.status() : status;
 }

@@ -45,6 +45,10 @@ std::string PositionKindName(const EncoderSpec& spec) {
     case PositionKind::kNone:
       break;
   }
+  if (!spec.rotaries.empty()) return "rotary";
+  if (spec.score_bias.kind == ScoreBias::kSlopes) return "alibi";
+  const bool distances = !spec.layers.empty() && spec.layers[0].distances.present();
+  if (spec.score_bias.kind == ScoreBias::kBuckets || distances) return "relative";
   return "none";
 }
 
