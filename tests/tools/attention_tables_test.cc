@@ -328,10 +328,10 @@ TEST_CASE("serve: the page, matrices, rows and columns; refuses the rest; ends o
   ProcessOptions options;
   options.signal = SIGINT;
   bool asked = false;
-  options.signal_when = [&](size_t waiting) {
-    if (waiting == 0) return false;
-    asked = true;
+  options.signal_when = [&](size_t) {
     const std::string page = Get(port, "/");
+    if (page.empty()) return false;  // it does not listen yet
+    asked = true;
     CHECK(HasStatus(page, 200));
     CHECK(Contains(page, "\"source\": \"served\""));
     CHECK(!Contains(page, "pozor-run-0-layer-0\">"));

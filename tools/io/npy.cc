@@ -1,5 +1,6 @@
 #include "tools/io/npy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -41,9 +42,10 @@ bool ParseShape(std::string_view text, std::vector<uint64_t>* shape) {
 
 // Elements times width, or nothing if that is more than `most`.
 std::optional<uint64_t> BytesOf(const std::vector<uint64_t>& shape, uint64_t width, uint64_t most) {
+  if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) return 0;
   uint64_t bytes = width;
   for (const uint64_t size : shape) {
-    if (size != 0 && bytes > most / size) return std::nullopt;
+    if (bytes > most / size) return std::nullopt;
     bytes *= size;
   }
   return bytes <= most ? std::optional(bytes) : std::nullopt;
