@@ -4,8 +4,8 @@
   check_spills.py [--only spills|baseline] OBJECT|FOLDER...
 
 spills: vector registers moved to or from the stack inside the K loops of GEMM micro-kernels, at
-most one per eight multiply-adds. baseline: VEX or EVEX instructions in functions that are not in a
-namespace reached by run-time dispatch only. Without --only both are looked for.
+most one per eight multiply-adds. baseline: VEX, EVEX or SVE instructions in functions that are not in
+a namespace reached by run-time dispatch only. Without --only both are looked for.
 
 Objects, static libraries, shared libraries and programs will do; a folder stands for the objects of
 Pozor's own libraries below it. Needs objdump of the objects' architecture (--objdump). Exit code:
@@ -26,6 +26,7 @@ MULTIPLY_ADD = re.compile(r"^(vfn?madd\w*p[sd]|v?addps|vpdp\w+|vdpbf16ps|vpmaddw
 VECTOR = re.compile(r"%[xyz]mm\d+|\b[qv]\d+\b")
 STACK = re.compile(r"\(%(rsp|rbp)\b|\[(sp|x29)\b")
 WIDE = re.compile(r"%[yz]mm\d|%k[0-7]\b")
+SVE = re.compile(r"\b[zp]\d+(\.[bhsd]|/[mz])")
 # Mnemonics with a v that are older than AVX.
 NOT_VEX = re.compile(r"^(verr|verw|vm\w+)$")
 
@@ -122,10 +123,12 @@ def check_baseline(objdump, paths):
     looked_at, findings = 0, []
     for path in paths:
         for name, body in functions_of(objdump, path):
-            if DISPATCHED.search(name):
+            if "N_SVE" in name:
                 continue
-            looked_at += 1
-            wide = next(((m, o) for _, m, o in body if is_wide(m, o)), None)
+            wide = next(((m, o) for _, m, o in body if SVE.search(o)), None)
+            if not DISPATCHED.search(name):
+                looked_at += 1
+                wide = wide or next(((m, o) for _, m, o in body if is_wide(m, o)), None)
             if wide:
                 findings.append(f"{path.name}: {name}: {wide[0]} {wide[1]}")
     return looked_at, "functions", findings
