@@ -77,7 +77,7 @@ class RecordReader {
       : object_(object), where_(std::move(where)) {}
 
   const JsonValue& Get(const char* key) {
-    static const JsonValue none;
+    static const JsonValue none{};
     const JsonValue* value = object_.Find(key);
     if (value != nullptr) return *value;
     Fail(key);
