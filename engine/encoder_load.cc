@@ -118,7 +118,10 @@ Status CheckSizes(const EncoderSpec& spec) {
 // exists in the right shape and adds up the memory, the second time it fills that memory.
 class Loader {
  public:
-  Loader(WeightReader& weights, Encoder::Impl& model) : weights_(weights), model_(model) {}
+  Loader(WeightReader& weights, Encoder::Impl& model, bool bf16)
+      : weights_(weights),
+        model_(model),
+        layout_(bf16 ? PackedLayout::kBf16x16x2 : PackedLayout::kF32x16) {}
 
   Status Check() {
     packing_ = false;
@@ -149,6 +152,7 @@ class Loader {
 
   WeightReader& weights_;
   Encoder::Impl& model_;
+  const PackedLayout layout_;
   bool packing_ = false;
   size_t bytes_ = 0;
 };
@@ -311,7 +315,7 @@ Status Loader::LayerNorms(const LayerSpec& ref, LayerWeights* layer) {
 Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
                        Linear* linear) {
   if (packing_) {
-    POZOR_TRY(*linear, Linear::CreateIn(model_.arena, weights_, blocks, in, activation));
+    POZOR_TRY(*linear, Linear::CreateIn(model_.arena, weights_, blocks, in, activation, layout_));
     return {};
   }
   size_t columns = 0;
@@ -319,7 +323,7 @@ Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activatio
     POZOR_RETURN_IF_ERROR(Linear::Check(weights_, block, in));
     columns += block.packed_columns();
   }
-  bytes_ += Linear::PackedBytes(in, columns);
+  bytes_ += Linear::PackedBytes(in, columns, layout_);
   return {};
 }
 
@@ -389,7 +393,8 @@ Result<std::unique_ptr<Encoder::Impl>> Encoder::Impl::Make(EncoderSpec spec) {
 Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader& weights,
                                                  const EncoderOptions& options) try {
   POZOR_TRY(std::unique_ptr<Impl> model, Impl::Make(std::move(spec)));
-  Loader loader(weights, *model);
+  if (options.bf16_weights) model->precision = Bf16Plan(model->spec);
+  Loader loader(weights, *model, options.bf16_weights);
   POZOR_RETURN_IF_ERROR(loader.Check());
   POZOR_RETURN_IF_ERROR(
       CheckCeiling("the model's weights", options.max_memory, ResidentBytes() + loader.bytes()));

@@ -48,7 +48,7 @@ struct Layout {
     context = rows(model.attention_columns());
     up = rows(spec.intermediate);
     gate = model.gated() ? up : 0;
-    const bool int8 = !model.precision.empty();
+    const bool int8 = model.has_int8();
     attention_each = AttentionScratchFloats(longest, spec.head_dim);
     if (int8) {
       attention_each = std::max(attention_each, AttentionS8ScratchFloats(longest, spec.head_dim));

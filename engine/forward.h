@@ -84,6 +84,14 @@ struct Encoder::Impl {
   // Sizes checked, nothing loaded.
   static Result<std::unique_ptr<Impl>> Make(EncoderSpec spec);
 
+  bool has_int8() const {
+    for (const LayerPrecision& layer : precision) {
+      for (const ProductChoice& choice : layer.products) {
+        if (choice.format == NumberFormat::kInt8) return true;
+      }
+    }
+    return false;
+  }
   bool IsInt8(size_t l, ProductKind kind) const {
     return !precision.empty() && precision[l].IsInt8(kind);
   }

@@ -106,7 +106,7 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
       added.push_back(
           Add({stages, l, {0, pass_.rows()}, columns}, i * workers / count, {&before, 1}));
     }
-    const bool works = join != 0 && !model_.precision.empty();
+    const bool works = join != 0 && model_.has_int8();
     return works ? Add({join, l, {0, pass_.rows()}, {}}, 0, added) : graph_.Join(added);
   };
   const auto product = [&](uint32_t stages, size_t l, const Linear& linear, uint32_t before,

@@ -39,8 +39,26 @@ std::vector<int32_t> ColumnMap(const LinearBlock& block) {
   return columns;
 }
 
+// Where panels go, and as what.
+struct Panels {
+  PackedLayout layout = PackedLayout::kF32x16;
+  char* at = nullptr;
+  size_t panel_bytes = 0;
+
+  // Columns of `weight` from this place on.
+  void Pack(const WeightView& weight, std::span<const int32_t> columns) const {
+    const size_t count = DivCeil(columns.size(), kPanelColumns);
+    if (layout == PackedLayout::kBf16x16x2) {
+      PackBf16(weight, columns.data(), columns.size(), 0, count, reinterpret_cast<Bf16*>(at));
+    } else {
+      PackF32(weight, columns.data(), columns.size(), 0, count, reinterpret_cast<float*>(at));
+    }
+  }
+  Panels From(size_t panel) const { return {layout, at + panel * panel_bytes, panel_bytes}; }
+};
+
 // Packs from the file's own pages, without a copy between.
-void PackMapped(const float* data, const LinearBlock& block, size_t in, float* panels) {
+void PackMapped(const float* data, const LinearBlock& block, size_t in, const Panels& panels) {
   const LinearRef& ref = *block.ref;
   const size_t stored = StoredOutputs(ref.weight, block.out);
   const std::vector<int32_t> columns = ColumnMap(block);
@@ -52,16 +70,15 @@ void PackMapped(const float* data, const LinearBlock& block, size_t in, float* p
   } else {
     view.data += ref.weight.row_begin * in;
   }
-  PackF32(view, columns.data(), columns.size(), 0, DivCeil(columns.size(), kPanelColumns), panels);
+  panels.Pack(view, columns);
 }
 
 // Converts and packs one panel after another: its rows are read into a small buffer.
 Status PackConverted(const TensorSource& source, const TensorInfo& tensor, const LinearBlock& block,
-                     size_t in, float* panels) {
+                     size_t in, const Panels& panels) {
   const std::vector<int32_t> columns = ColumnMap(block);
   std::vector<float> rows(kPanelColumns * in);
   std::array<int32_t, kPanelColumns> local;
-  float* panel = panels;
   for (size_t begin = 0; begin < columns.size(); begin += kPanelColumns) {
     const size_t count = std::min(kPanelColumns, columns.size() - begin);
     int32_t used = 0;
@@ -75,13 +92,13 @@ Status PackConverted(const TensorSource& source, const TensorInfo& tensor, const
     POZOR_RETURN_IF_ERROR(source.Read(tensor, row * in, rows_used * in, rows.data()));
     const WeightView view{
         .data = rows.data(), .k = in, .n = rows_used, .k_stride = 1, .n_stride = in};
-    PackF32(view, local.data(), count, 0, 1, panel);
-    panel += PackedPanelBytes(PackedLayout::kF32x16, in) / sizeof(float);
+    panels.From(begin / kPanelColumns).Pack(view, std::span(local).first(count));
   }
   return {};
 }
 
-Status PackWeight(WeightReader& weights, const LinearBlock& block, size_t in, float* panels) {
+Status PackWeight(WeightReader& weights, const LinearBlock& block, size_t in,
+                  const Panels& panels) {
   const LinearRef& ref = *block.ref;
   const size_t stored = StoredOutputs(ref.weight, block.out);
   const std::array<size_t, 2> shape = {ref.transposed ? in : stored, ref.transposed ? stored : in};
@@ -118,9 +135,9 @@ Status PackBias(WeightReader& weights, const LinearBlock& block, float* bias) {
 
 }  // namespace
 
-size_t Linear::PackedBytes(size_t in, size_t packed_columns) {
+size_t Linear::PackedBytes(size_t in, size_t packed_columns, PackedLayout layout) {
   const size_t panels = DivCeil(packed_columns, kPanelColumns);
-  return panels * PackedPanelBytes(PackedLayout::kF32x16, in) +
+  return panels * PackedPanelBytes(layout, in) +
          RoundUp(panels * kPanelColumns * sizeof(float), kAlignment);
 }
 
@@ -150,27 +167,27 @@ Result<Linear> Linear::Create(WeightReader& weights, const LinearRef& ref, size_
 
 Result<Linear> Linear::CreateIn(Workspace& arena, WeightReader& weights,
                                 std::span<const LinearBlock> blocks, size_t in,
-                                Activation activation) {
+                                Activation activation, PackedLayout layout) {
   size_t columns = 0;
   for (const LinearBlock& block : blocks) {
     POZOR_CHECK(columns % kPanelColumns == 0);  // every block starts a panel
     columns += block.packed_columns();
   }
-  const size_t panel_floats = PackedPanelBytes(PackedLayout::kF32x16, in) / sizeof(float);
+  const size_t panel_bytes = PackedPanelBytes(layout, in);
   const size_t panel_count = DivCeil(columns, kPanelColumns);
-  float* panels = arena.Take(panel_count * panel_floats);
+  float* memory = arena.Take(panel_count * panel_bytes / sizeof(float));
+  const Panels panels = {layout, reinterpret_cast<char*>(memory), panel_bytes};
   float* bias = arena.Take(panel_count * kPanelColumns);
   std::fill_n(bias, panel_count * kPanelColumns, 0.0f);
 
   size_t column = 0;
   for (const LinearBlock& block : blocks) {
-    float* block_panels = panels + column / kPanelColumns * panel_floats;
-    POZOR_RETURN_IF_ERROR(PackWeight(weights, block, in, block_panels));
+    POZOR_RETURN_IF_ERROR(PackWeight(weights, block, in, panels.From(column / kPanelColumns)));
     POZOR_RETURN_IF_ERROR(PackBias(weights, block, bias + column));
     column += block.packed_columns();
   }
   Linear linear;
-  linear.matrix_ = {.layout = PackedLayout::kF32x16, .panels = panels, .k = in, .n = columns};
+  linear.matrix_ = {.layout = layout, .panels = memory, .k = in, .n = columns};
   linear.bias_ = bias;
   linear.activation_ = activation;
   return linear;

@@ -37,10 +37,12 @@ class Linear {
   static Result<Linear> Create(WeightReader& weights, const LinearRef& ref, size_t in, size_t out,
                                Activation activation = Activation::kNone);
 
-  // The same with several weights side by side, in memory of `arena` (PackedBytes of it).
+  // The same with several weights side by side, in memory of `arena` (PackedBytes of it), as f32 or
+  // bf16.
   static Result<Linear> CreateIn(Workspace& arena, WeightReader& weights,
                                  std::span<const LinearBlock> blocks, size_t in,
-                                 Activation activation = Activation::kNone);
+                                 Activation activation = Activation::kNone,
+                                 PackedLayout layout = PackedLayout::kF32x16);
 
   // What is packed already, in memory that outlives this. `bias`: [panels * 16], or null.
   static Linear FromPacked(const PackedMatrix& matrix, const float* bias, Activation activation);
@@ -49,7 +51,8 @@ class Linear {
   static Status Check(WeightReader& weights, const LinearBlock& block, size_t in);
 
   // Bytes that a packed matrix and its bias take.
-  static size_t PackedBytes(size_t in, size_t packed_columns);
+  static size_t PackedBytes(size_t in, size_t packed_columns,
+                            PackedLayout layout = PackedLayout::kF32x16);
 
   bool present() const { return matrix_.panels != nullptr; }
   size_t in() const { return matrix_.k; }

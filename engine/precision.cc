@@ -56,4 +56,13 @@ void CompletePlan(PrecisionPlan* plan) {
   }
 }
 
+PrecisionPlan Bf16Plan(const EncoderSpec& spec) {
+  LayerPrecision layer;
+  for (ProductChoice& choice : layer.products) {
+    choice = {NumberFormat::kBf16, "weights rounded to bf16; sums in f32"};
+  }
+  layer[ProductKind::kAttention] = {NumberFormat::kF32, "no weights"};
+  return PrecisionPlan(spec.layers.size(), layer);
+}
+
 }  // namespace pozor

@@ -51,6 +51,9 @@ bool KeysShiftFreely(const EncoderSpec& spec, const LayerSpec& layer);
 // reason says so.
 PrecisionPlan Int8Plan(const EncoderSpec& spec);
 
+// Every product with weights in bf16; attention's own in f32.
+PrecisionPlan Bf16Plan(const EncoderSpec& spec);
+
 // Makes choices agree: attention's integers are made of keys around their mean, which only an int8
 // product of Q, K and V gives.
 void CompletePlan(PrecisionPlan* plan);

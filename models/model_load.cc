@@ -8,6 +8,7 @@
 
 #include "engine/machine.h"
 #include "kernels/cpu.h"
+#include "kernels/gemm.h"
 #include "models/architectures/architecture.h"
 #include "models/config.h"
 #include "models/formats/file.h"
@@ -38,11 +39,19 @@ struct Checkpoint {
   std::shared_ptr<const GgufFile> gguf;  // the same, if they are GGUF
 };
 
-Status CheckOptions(const LoadOptions& options) {
+Status CheckEnvironment() {
   const std::string bad_tier = ApplyCpuTierFromEnvironment();
-  if (!bad_tier.empty()) return InvalidArgument(bad_tier);
-  if (options.precision != Precision::kBF16) return Status();
-  return Unsupported("precision bf16: not supported yet; use f32 or int8");
+  return bad_tier.empty() ? Status() : InvalidArgument(bad_tier);
+}
+
+// What bf16 costs where no bf16 kernel is quicker than f32's.
+void NoteBf16(ModelInfo* info) {
+  constexpr size_t kManyRows = 128;
+  const std::string_view kernel = FindGemmKernel(PackedLayout::kBf16x16x2, kManyRows).name;
+  if (kernel.find("-f32bf16") == kernel.npos) return;
+  info->warnings.push_back("precision bf16: CPU tier " + std::string(CpuTierName(ActiveCpuTier())) +
+                           " multiplies bf16 weights as f32: half the memory for weights, but a " +
+                           "little slower than f32");
 }
 
 size_t CountParameters(const WeightReader& weights, const std::vector<std::string>& passengers) {
@@ -194,6 +203,8 @@ Status LoadTransformer(const Loading& loading) {
   std::future<Aside> running = StartAside(folder, checkpoint, left_out);
   EncoderOptions options;
   options.max_memory = loading.model->options.max_memory;
+  options.bf16_weights = loading.model->options.precision == Precision::kBF16;
+  if (options.bf16_weights) NoteBf16(&info);
   POZOR_TRY(loading.model->encoder, Encoder::Create(std::move(spec), weights, options));
   if (loading.parts.with_pooler) {
     POZOR_RETURN_IF_ERROR(
@@ -289,7 +300,7 @@ Result<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelFolder& folder, cons
 Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
                                                     const LoadOptions& options,
                                                     const PartOptions& parts) {
-  POZOR_RETURN_IF_ERROR(CheckOptions(options));
+  POZOR_RETURN_IF_ERROR(CheckEnvironment());
   auto model = std::make_unique<Model::Impl>();
   POZOR_TRY(ModelPlace place, LocateModelPlace(name));
   model->folder = std::move(place.folder);

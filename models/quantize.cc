@@ -19,7 +19,10 @@ std::string KernelOf(const LayerPrecision* layer, ProductKind kind) {
   const bool int8 = layer != nullptr && layer->IsInt8(kind);
   if (kind == ProductKind::kAttention) return int8 ? "attention-s8s8s32" : "attention-f32";
   constexpr size_t kManyRows = 128;
-  const PackedLayout layout = int8 ? PackedLayout::kS8x16x4 : PackedLayout::kF32x16;
+  const bool bf16 = layer != nullptr && (*layer)[kind].format == NumberFormat::kBf16;
+  const PackedLayout layout = int8   ? PackedLayout::kS8x16x4
+                              : bf16 ? PackedLayout::kBf16x16x2
+                                     : PackedLayout::kF32x16;
   return std::string(FindGemmKernel(layout, kManyRows).name);
 }
 
@@ -118,13 +121,15 @@ std::vector<ProductLine> DescribeProducts(const Encoder& encoder) {
 }
 
 std::string PrecisionName(const Encoder& encoder) {
-  size_t int8 = 0, all = 0;
+  size_t int8 = 0, bf16 = 0, all = 0;
   for (const LayerPrecision& layer : encoder.precision()) {
     for (const ProductChoice& choice : layer.products) {
       int8 += choice.format == NumberFormat::kInt8 ? 1 : 0;
+      bf16 += choice.format == NumberFormat::kBf16 ? 1 : 0;
       ++all;
     }
   }
+  if (int8 == 0 && bf16 != 0) return "bf16";
   return int8 == 0 ? "f32" : int8 == all ? "int8" : "mixed";
 }
 

@@ -103,8 +103,9 @@ void WriteModelInfo(const Model& model, JsonWriter* json) {
   const ModelInfo& info = model.Info();
   const EncoderSpec& spec = model.impl().encoder->spec();
   const std::string precision = PrecisionName(*model.impl().encoder);
-  const bool f32 = precision == "f32";
-  json->Key("kernels").Array(ChosenKernels(f32 ? Precision::kF32 : Precision::kInt8));
+  json->Key("kernels").Array(ChosenKernels(precision == "f32"    ? Precision::kF32
+                                           : precision == "bf16" ? Precision::kBF16
+                                                                 : Precision::kInt8));
   json->Field("precision", precision);
   json->Field("name", info.name).Field("path", info.path).Field("architecture", info.architecture);
   json->Field("hash", HashWeights(info.path)).Field("layers", info.layers);
