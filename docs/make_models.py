@@ -44,6 +44,11 @@ NOTES = """
   refused.
 * **jina-embeddings-v3** gives the vectors of the model itself; its adapters are not applied.
 * **GTE** with `logn_attention_scale` or RMS norms is refused.
+* **Llama**, **Mistral** and **Qwen** are causal unless `is_causal` is false, **Gemma 3** unless
+  `use_bidirectional_attention` is true. A folder that brings its own code (`auto_map`) is refused.
+* Models without a position table take texts of up to 65,536 tokens.
+* **SqueezeBERT**'s convolutions in groups run as whole matrices, with zeros outside the groups.
+  transformers hands out its scores where other models have attention; Pozor gives the softmax.
 * Rotary scaling is run where it is none, `linear`, or GTE's `ntk`; others are refused.
 
 ## The original Transformer encoder

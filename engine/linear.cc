@@ -28,6 +28,22 @@ Status CheckRange(const TensorRef& ref, size_t out) {
                          " are not the part of it that the model needs; check the architecture");
 }
 
+std::vector<size_t> StoredShape(const LinearRef& ref, size_t in, size_t out) {
+  const size_t stored = StoredOutputs(ref.weight, out);
+  if (ref.groups != 0) return {stored, in / ref.groups, 1};
+  if (ref.transposed) return {in, stored};
+  return {stored, in};
+}
+
+// Groups need whole tensors, and as many inputs and outputs each.
+Status CheckGroups(const LinearRef& ref, size_t in, size_t out) {
+  const bool plain = !ref.transposed && ref.weight.fused_rows == 0;
+  if (ref.groups == 0 || (plain && in % ref.groups == 0 && out % ref.groups == 0)) return {};
+  return InvalidArgument("tensor '" + ref.weight.name + "': " + std::to_string(ref.groups) +
+                         " groups of " + std::to_string(in) + " inputs and " + std::to_string(out) +
+                         " outputs cannot be; check the model's config");
+}
+
 // Packed column -> output of the block, -1 for padding.
 std::vector<int32_t> ColumnMap(const LinearBlock& block) {
   std::vector<int32_t> columns(block.packed_columns(), -1);
@@ -97,18 +113,29 @@ Status PackConverted(const TensorSource& source, const TensorInfo& tensor, const
   return {};
 }
 
+// rows [out, in / groups] -> [out, in]
+std::vector<float> SpreadGroups(const std::vector<float>& rows, size_t groups, size_t in,
+                                size_t out) {
+  const size_t each = in / groups;
+  std::vector<float> matrix(in * out);
+  for (size_t n = 0; n < out; ++n) {
+    std::copy_n(&rows[n * each], each, &matrix[n * in + n / (out / groups) * each]);
+  }
+  return matrix;
+}
+
 Status PackWeight(WeightReader& weights, const LinearBlock& block, size_t in,
                   const Panels& panels) {
   const LinearRef& ref = *block.ref;
-  const size_t stored = StoredOutputs(ref.weight, block.out);
-  const std::array<size_t, 2> shape = {ref.transposed ? in : stored, ref.transposed ? stored : in};
-  POZOR_TRY(const TensorInfo* tensor, weights.Take(ref.weight.name, shape));
+  POZOR_TRY(const TensorInfo* tensor,
+            weights.Take(ref.weight.name, StoredShape(ref, in, block.out)));
   const TensorSource& source = weights.source();
-  if (const float* mapped = source.Map(*tensor)) {
+  if (const float* mapped = ref.groups == 0 ? source.Map(*tensor) : nullptr) {
     PackMapped(mapped, block, in, panels);
-  } else if (ref.transposed) {  // columns of a panel are spread over the whole tensor
-    std::vector<float> whole(in * stored);
+  } else if (ref.transposed || ref.groups != 0) {  // a panel needs values from the whole tensor
+    std::vector<float> whole(tensor->elements());
     POZOR_RETURN_IF_ERROR(source.Read(*tensor, 0, whole.size(), whole.data()));
+    if (ref.groups != 0) whole = SpreadGroups(whole, ref.groups, in, block.out);
     PackMapped(whole.data(), block, in, panels);
   } else {
     POZOR_RETURN_IF_ERROR(PackConverted(source, *tensor, block, in, panels));
@@ -144,9 +171,9 @@ size_t Linear::PackedBytes(size_t in, size_t packed_columns, PackedLayout layout
 Status Linear::Check(WeightReader& weights, const LinearBlock& block, size_t in) {
   const LinearRef& ref = *block.ref;
   POZOR_RETURN_IF_ERROR(CheckRange(ref.weight, block.out));
-  const size_t stored = StoredOutputs(ref.weight, block.out);
-  const std::array<size_t, 2> shape = {ref.transposed ? in : stored, ref.transposed ? stored : in};
-  POZOR_TRY([[maybe_unused]] const TensorInfo* weight, weights.Take(ref.weight.name, shape));
+  POZOR_RETURN_IF_ERROR(CheckGroups(ref, in, block.out));
+  POZOR_TRY([[maybe_unused]] const TensorInfo* weight,
+            weights.Take(ref.weight.name, StoredShape(ref, in, block.out)));
   if (!ref.bias.present()) return {};
   POZOR_RETURN_IF_ERROR(CheckRange(ref.bias, block.out));
   const std::array<size_t, 1> bias_shape = {StoredOutputs(ref.bias, block.out)};

@@ -44,6 +44,9 @@ struct LinearRef {
   TensorRef weight;  // [out, in], or [in, out] if transposed
   TensorRef bias;    // [out], or absent
   bool transposed = false;
+  // A convolution of width 1 in that many groups of inputs and outputs, [out, in / groups, 1]; 0: a
+  // matrix. It runs as a matrix with zeros outside the groups.
+  size_t groups = 0;
 };
 
 struct NormRef {

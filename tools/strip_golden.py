@@ -7,6 +7,7 @@ Kept are configuration and weights, a few texts with their hidden states and att
 pair, and every text that holds the padding token. Tokenizers are not: they have tests of their own.
 """
 import json
+import math
 import pathlib
 import shutil
 import struct
@@ -45,6 +46,17 @@ def chosen_texts(texts, tensors, pad):
     return sorted(keep)
 
 
+def softmax_rows(tensor):
+    """transformers hands out SqueezeBERT's scores where other models have the softmax of them."""
+    entry, data = tensor
+    scores = struct.unpack(f"<{len(data) // 4}f", data)
+    columns, out = entry["shape"][-1], []
+    for begin in range(0, len(scores), columns):
+        row = [math.exp(score) for score in scores[begin:begin + columns]]
+        out += [value / sum(row) for value in row]
+    return entry, struct.pack(f"<{len(out)}f", *out)
+
+
 def entry(item, index):
     kept = {key: value for key, value in item.items()
             if key in ("text", "pair", "ids", "type_ids") or key.startswith("global")}
@@ -62,6 +74,8 @@ def strip(source, name):
         (out / "golden.json").write_text(json.dumps({"same_as": golden["same_as"]}) + "\n")
         return
     tensors = read_safetensors(folder / "golden.safetensors")
+    if json.loads((folder / "config.json").read_text())["model_type"] == "squeezebert":
+        tensors = {n: softmax_rows(t) if n.endswith(".attn") else t for n, t in tensors.items()}
     pad = json.loads((folder / "config.json").read_text()).get("pad_token_id")
     texts = chosen_texts(golden["texts"], tensors, pad)
     pairs = [i for i in range(len(golden.get("pairs", []))) if f"pair.{i}.last" in tensors][:1]

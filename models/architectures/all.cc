@@ -23,10 +23,14 @@
   X(kMarian)                   \
   X(kGpt2)                     \
   X(kLlama)                    \
+  X(kMistral)                  \
+  X(kQwen2)                    \
   X(kEuroBert)                 \
   X(kQwen3)                    \
   X(kGemma3)                   \
-  X(kT5)
+  X(kT5)                       \
+  X(kMt5)                      \
+  X(kSqueezeBert)
 
 namespace pozor {
 

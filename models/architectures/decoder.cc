@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "engine/distances.h"
+#include "models/architectures/rotary.h"
 
 namespace pozor {
 namespace {
 
 struct Biases {
-  bool attention, ffn;
+  bool qkv, output, ffn;
 };
 
 LinearRef DenseWith(bool bias, const std::string& stem) {
@@ -26,10 +27,10 @@ NormRef Gain(const std::string& stem) {
 LayerSpec Layer(const std::string& stem, const Biases& biases, bool head_norms) {
   LayerSpec layer;
   const std::string attention = stem + "self_attn.", ffn = stem + "mlp.";
-  layer.query = DenseWith(biases.attention, attention + "q_proj");
-  layer.key = DenseWith(biases.attention, attention + "k_proj");
-  layer.value = DenseWith(biases.attention, attention + "v_proj");
-  layer.attention_output = DenseWith(biases.attention, attention + "o_proj");
+  layer.query = DenseWith(biases.qkv, attention + "q_proj");
+  layer.key = DenseWith(biases.qkv, attention + "k_proj");
+  layer.value = DenseWith(biases.qkv, attention + "v_proj");
+  layer.attention_output = DenseWith(biases.output, attention + "o_proj");
   layer.attention_norm = Gain(stem + "input_layernorm");
   if (head_norms) {
     layer.query_norm = Gain(attention + "q_norm");
@@ -65,7 +66,8 @@ EncoderSpec DecoderSpec(Config& config, const DecoderDefaults& defaults) {
   spec.final_norm = Gain("norm");
 
   Biases biases;
-  biases.attention = config.FlagOr("attention_bias", false, "biases of Q, K, V and output");
+  biases.output = config.FlagOr("attention_bias", false, "biases of Q, K, V and output");
+  biases.qkv = biases.output || defaults.qkv_biases;
   biases.ffn = config.FlagOr("mlp_bias", false, "biases of the feed-forward");
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     spec.layers[i] = Layer("layers." + std::to_string(i) + ".", biases, defaults.head_norms);
@@ -97,6 +99,35 @@ std::vector<bool> ReadSliding(Config& config, size_t layers,
                             "\", this kind of layer is not supported; use another model"));
   }
   return sliding;
+}
+
+void ReadCausalAndRotation(Config& config, EncoderSpec* spec) {
+  config.Refuse("auto_map", "a model that brings its own code");
+  spec->causal = config.FlagOr("is_causal", true, "true: a token sees only those before it");
+  spec->rotaries = {ReadRotary(config, spec->head_dim)};
+  for (LayerSpec& layer : spec->layers) layer.rotary = 0;
+}
+
+// The window looks back from a token, which is in it.
+void ReadQwenWindows(Config& config, EncoderSpec* spec) {
+  const bool uses = config.FlagOr("use_sliding_window", false, "true: some layers have a window");
+  const size_t window =
+      config.SizeOr("sliding_window", 4096, kMostPositions, "tokens that a sliding layer sees");
+  const size_t first = config.SizeOr("max_window_layers", 28, kMostPositions,
+                                     "the first layer with a window, without layer_types");
+  const std::vector<bool> sliding =
+      ReadSliding(config, spec->layers.size(), [&](size_t i) { return uses && i >= first; });
+  for (size_t i = 0; i < sliding.size(); ++i) {
+    if (!sliding[i]) continue;
+    if (uses && window > 0 && spec->causal) {
+      spec->layers[i].window = window - 1;
+      continue;
+    }
+    config.Fail(Unsupported(config.name() +
+                            ": layer_types has \"sliding_attention\", such a layer "
+                            "without a sliding_window or without a causal mask is not supported; "
+                            "use another model"));
+  }
 }
 
 }  // namespace pozor

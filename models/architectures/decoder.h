@@ -21,11 +21,18 @@ struct DecoderDefaults {
   double norm_epsilon = 1e-6;
   size_t head_dim = 0;      // 0: hidden / heads
   bool head_norms = false;  // RMSNorm of every head of queries and keys
+  bool qkv_biases = false;  // of queries, keys and values only; else attention_bias says
 };
 
 // Sizes, grouped heads, gated feed-forward, RMSNorm before sublayers, word rows without positions.
 // Rotation, masks and windows are the architecture's own.
 EncoderSpec DecoderSpec(Config& config, const DecoderDefaults& defaults = {});
+
+// is_causal, the one rotation of all layers, and no code of the model's own.
+void ReadCausalAndRotation(Config& config, EncoderSpec* spec);
+
+// Qwen's keys of windows: a causal window on the last layers, or where layer_types says so.
+void ReadQwenWindows(Config& config, EncoderSpec* spec);
 
 // For each layer whether layer_types says "sliding_attention"; without that key `absent(layer)`
 // decides. Refuses other types than that and "full_attention".

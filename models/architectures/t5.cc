@@ -1,5 +1,6 @@
-// The encoder of T5 (Raffel et al. 2020), plain or gated (version 1.1, Shazeer 2020): no positions
-// but a learned bias for each bucket of distances, which all layers share; scores are not scaled.
+// The encoder of T5 (Raffel et al. 2020), plain or gated (version 1.1, Shazeer 2020), and of mT5
+// (Xue et al. 2021), which is gated: no positions but a learned bias for each bucket of distances,
+// which all layers share; scores are not scaled.
 #include "engine/distances.h"
 #include "models/architectures/architecture.h"
 
@@ -34,9 +35,9 @@ LayerSpec Layer(const std::string& stem, bool gated) {
 }
 
 // "relu", or "gated-" and the gate's activation; the GELU of a gate is the tanh form.
-bool ReadFeedForward(Config& config, EncoderSpec* spec) {
+bool ReadFeedForward(Config& config, std::string_view absent, EncoderSpec* spec) {
   const std::string name =
-      config.TextOr("feed_forward_proj", "relu", "activation of the feed-forward, or of its gate");
+      config.TextOr("feed_forward_proj", absent, "activation of the feed-forward, or of its gate");
   const bool gated = name.starts_with("gated-");
   const std::string activation = name == "gated-gelu" ? "gelu_new" : name.substr(gated ? 6 : 0);
   if (!ParseActivation(activation, &spec->activation)) {
@@ -60,7 +61,7 @@ void ReadBuckets(Config& config, EncoderSpec* spec) {
                                     "distances from here on share the last bucket");
 }
 
-EncoderSpec MakeSpec(Config& config, const WeightReader& weights) {
+EncoderSpec Make(Config& config, const WeightReader& weights, std::string_view feed_forward) {
   SizeKeys keys;
   keys.hidden = "d_model";
   keys.heads = "num_heads";
@@ -70,7 +71,7 @@ EncoderSpec MakeSpec(Config& config, const WeightReader& weights) {
   keys.head_dim = "d_kv";
   keys.absent_head_dim = 64;
   EncoderSpec spec = ReadSizes(config, keys);
-  const bool gated = ReadFeedForward(config, &spec);
+  const bool gated = ReadFeedForward(config, feed_forward, &spec);
   ReadBuckets(config, &spec);
   spec.norm_kind = NormKind::kRmsNorm;
   spec.norm_place = NormPlace::kPre;
@@ -91,14 +92,30 @@ EncoderSpec MakeSpec(Config& config, const WeightReader& weights) {
   return spec;
 }
 
+EncoderSpec MakeT5(Config& config, const WeightReader& weights) {
+  return Make(config, weights, "relu");
+}
+
+EncoderSpec MakeMt5(Config& config, const WeightReader& weights) {
+  return Make(config, weights, "gated-gelu");
+}
+
 }  // namespace
 
-extern const Architecture kT5;
+extern const Architecture kT5, kMt5;
 const Architecture kT5 = {
     .model_type = "t5",
     .class_name = "T5",
     .description = "T5, the encoder",
-    .make_spec = MakeSpec,
+    .make_spec = MakeT5,
+    .anchor = "encoder.block.0.layer.0.SelfAttention.q.weight",
+    .passengers = kPassengers,
+};
+const Architecture kMt5 = {
+    .model_type = "mt5",
+    .class_name = "MT5",
+    .description = "mT5, the encoder",
+    .make_spec = MakeMt5,
     .anchor = "encoder.block.0.layer.0.SelfAttention.q.weight",
     .passengers = kPassengers,
 };

@@ -69,6 +69,12 @@ const Case kCases[] = {
        b.mappable = false;
      }},
     {"read in copies", [](TinyModelBuilder& b) { b.mappable = false; }},
+    {"feed-forward in groups", [](TinyModelBuilder& b) { b.groups = 4; }},
+    {"feed-forward in groups, read in copies",
+     [](TinyModelBuilder& b) {
+       b.groups = 8;
+       b.mappable = false;
+     }},
     {"heads of 16 columns", [](TinyModelBuilder& b) { b.spec.head_dim = 16; }},
     {"heads of 20 columns, tanh GELU",
      [](TinyModelBuilder& b) {
@@ -282,6 +288,8 @@ const Refusal kRefusals[] = {
      StatusCode::kUnsupported, "norms of outputs"},
     {"LayerNorm of heads", [](EncoderSpec& s) { s.layers[1].query_norm = s.layers[1].ffn_norm; },
      StatusCode::kUnsupported, "norms of heads"},
+    {"groups that do not divide", [](EncoderSpec& s) { s.layers[0].ffn_up.groups = 3; },
+     StatusCode::kInvalidArgument, "3 groups of 40 inputs"},
     {"odd number of buckets", [](EncoderSpec& s) { s.score_bias.buckets = 31; },
      StatusCode::kUnsupported, "31 buckets"},
     {"tables for texts without end",

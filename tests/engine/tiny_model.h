@@ -66,6 +66,7 @@ class TinyModelBuilder {
   EncoderSpec spec;
   bool mappable = true;
   bool transposed = false;  // weights as [in, out]
+  size_t groups = 0;        // of feed-forward products, stored as convolutions
   bool fused_qkv = false;   // one tensor of 3 * heads * head_dim rows
   bool biases = true;
   bool gated = false;
@@ -132,9 +133,11 @@ class TinyModelBuilder {
     return {Gain(name, cols), Tensor(name + ".beta", {cols}, 0.2f)};
   }
 
-  LinearRef Product(const std::string& name, size_t in, size_t out) {
+  LinearRef Product(const std::string& name, size_t in, size_t out, size_t in_groups = 0) {
     LinearRef ref;
-    const std::vector<size_t> shape = transposed ? std::vector{in, out} : std::vector{out, in};
+    ref.groups = in_groups;
+    std::vector<size_t> shape = transposed ? std::vector{in, out} : std::vector{out, in};
+    if (ref.groups != 0) shape = {out, in / in_groups, 1};
     ref.weight = Tensor(name + ".weight", shape, 1.2f / std::sqrt(static_cast<float>(in)));
     if (biases) ref.bias = Tensor(name + ".bias", {out}, 0.2f);
     ref.transposed = transposed;
@@ -178,9 +181,9 @@ class TinyModelBuilder {
     }
     layer.attention_output = Product(name + ".output", inner, spec.hidden);
     layer.attention_norm = Norm(name + ".attention_norm", spec.hidden);
-    layer.ffn_up = Product(name + ".up", spec.hidden, spec.intermediate);
+    layer.ffn_up = Product(name + ".up", spec.hidden, spec.intermediate, groups);
     if (gated) layer.ffn_gate = Product(name + ".gate", spec.hidden, spec.intermediate);
-    layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden);
+    layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden, groups);
     layer.ffn_norm = Norm(name + ".ffn_norm", spec.hidden);
     if (head_norms) {
       layer.query_norm.gamma = Gain(name + ".query_norm", spec.head_dim);

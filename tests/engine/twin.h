@@ -101,9 +101,11 @@ class Twin {
       std::vector<double> sums(out);
       for (size_t n = 0; n < out; ++n) {
         const size_t output = ref.weight.row_begin + n;
-        for (size_t k = 0; k < row.size(); ++k) {
-          const size_t at = ref.transposed ? k * stored + output : output * row.size() + k;
-          sums[n] += row[k] * static_cast<double>(weight[at]);
+        const size_t groups = std::max<size_t>(ref.groups, 1), inputs = row.size() / groups;
+        const size_t first = n / (out / groups) * inputs;  // input of the output's group
+        for (size_t k = 0; k < inputs; ++k) {
+          const size_t at = ref.transposed ? k * stored + output : output * inputs + k;
+          sums[n] += row[first + k] * static_cast<double>(weight[at]);
         }
         if (!bias.empty()) sums[n] += static_cast<double>(bias[output]);
       }

@@ -61,6 +61,40 @@ TEST_CASE("values, defaults and effects") {
   CHECK(effects[0].second == "activation");
 }
 
+TEST_CASE("members of objects are read by their paths, and those that nobody read are named") {
+  Config config = Parse(R"({"rope":{"theta":500,"kind":{"a":true,"b":[1]},"future":2,"none":null},)"
+                        R"("types":["x","y"],"rope.theta":9,"other":{"a":1}})");
+  CHECK(config.Has("rope.kind.a"));
+  CHECK_FALSE(config.Has("rope.none"));
+  CHECK_FALSE(config.Has("rope.theta.deeper"));
+  CHECK_FALSE(config.Has("rope."));
+  CHECK(config.PositiveOr("rope.theta", 1, "base") == 500.0f);
+  CHECK(config.FlagOr("rope.kind.a", false, "a flag"));
+  CHECK(config.SizeOr("types.a", 4, 10, "of a list") == 4);
+  CHECK(config.Texts("types", "kinds") == std::vector<std::string>{"x", "y"});
+  CHECK(config.Texts("absent", "kinds").empty());
+  std::vector<std::string> warnings;
+  config.Finish(&warnings);
+  REQUIRE(config.status().ok());
+  REQUIRE(warnings.size() == 3);
+  CHECK(warnings[0] == "config.json: rope.kind.b = an array is unknown to Pozor and was ignored");
+  CHECK(warnings[1] == "config.json: rope.future = 2 is unknown to Pozor and was ignored");
+  CHECK(warnings[2] == "config.json: other = an object is unknown to Pozor and was ignored");
+  const auto effects = config.Effects();
+  REQUIRE(effects.size() >= 4);
+  CHECK(effects[0] == std::pair<std::string, std::string>("rope.theta = 500", "base"));
+}
+
+TEST_CASE("a list with anything but texts is refused") {
+  for (const char* text :
+       {R"({"k":"x"})", R"({"k":["x",1]})", R"({"k":[null]})", R"({"k":{"x":"y"}})"}) {
+    Config config = Parse(text);
+    config.Texts("k", "kinds");
+    CAPTURE(text);
+    CHECK(config.status().message().find("a list of texts is needed") != std::string::npos);
+  }
+}
+
 TEST_CASE("every activation of transformers has a function or is refused by name") {
   const char* known[] = {"gelu",
                          "gelu_python",

@@ -17,8 +17,8 @@ using test::Encode;
 using test::Golden;
 
 constexpr const char* kFolders[] = {
-    "st-cls",       "st-max",   "st-sqrt",       "st-concat",  "st-concat-all",   "st-mean-norm",
-    "st-layernorm", "st-lower", "st-no-modules", "st-prompts", "st-truncate-dim",
+    "st-cls",       "st-max",       "st-sqrt",  "st-concat",     "st-concat-all", "st-mean-norm",
+    "st-layernorm", "st-lasttoken", "st-lower", "st-no-modules", "st-prompts",    "st-truncate-dim",
 };
 
 TEST_CASE("vectors of sentence-transformers folders") {
