@@ -27,6 +27,7 @@ using pozor::StatusCode;
 
 static_assert(POZOR_INTERNAL == static_cast<int>(StatusCode::kInternal));
 static_assert(POZOR_INT8 == static_cast<int>(pozor::Precision::kInt8));
+static_assert(POZOR_AUTO == static_cast<int>(pozor::Precision::kAuto));
 
 std::string& LastError() {
   static thread_local std::string message;
@@ -167,6 +168,7 @@ const char* pozor_error_message(void) { return LastError().c_str(); }
 void pozor_load_options_init(pozor_load_options* options) {
   *options = {};
   options->struct_size = sizeof *options;
+  options->precision = POZOR_AUTO;
 }
 
 void pozor_encode_options_init(pozor_encode_options* options) {
@@ -181,8 +183,8 @@ pozor_status pozor_model_load(const char* name, size_t name_size, const pozor_lo
     pozor_load_options c;
     POZOR_RETURN_IF_ERROR(CopyOptions(options, pozor_load_options_init, &c));
     POZOR_RETURN_IF_ERROR(CheckText({name, name_size}));
-    if (c.precision < POZOR_F32 || c.precision > POZOR_INT8) {
-      return pozor::InvalidArgument("precision: no such value; use POZOR_F32");
+    if (c.precision < POZOR_F32 || c.precision > POZOR_AUTO) {
+      return pozor::InvalidArgument("precision: no such value; use POZOR_AUTO");
     }
     pozor::LoadOptions load;
     load.precision = static_cast<pozor::Precision>(c.precision);

@@ -249,14 +249,21 @@ Status LoadPreparedTransformer(const Loading& loading) {
   return TakeTokenizer(loading, aside);
 }
 
-// Prepared weights are for int8, and for whoever asks for nothing where there is nothing else.
+// Prepared weights are for int8, and for whoever leaves the choice where there is nothing else.
 Result<bool> ChoosePrepared(const Loading& loading) {
   const ModelFolder& folder = loading.transformer;
   const bool named = loading.weights == kPreparedName;
   if (!folder.Has(kPreparedName) || (!loading.weights.empty() && !named)) return false;
-  if (named || loading.model->options.precision == Precision::kInt8) return true;
-  POZOR_TRY(const WeightFile file, FindWeights(folder, ""));
-  return file.format == WeightFormat::kNone;
+  const Precision precision = loading.model->options.precision;
+  if (precision == Precision::kInt8) return true;
+  if (!named) {
+    POZOR_TRY(const WeightFile file, FindWeights(folder, ""));
+    if (file.format != WeightFormat::kNone) return false;
+  }
+  if (precision == Precision::kAuto) return true;
+  return Unsupported(folder.path() + ": holds weights prepared for int8, not those for " +
+                     (precision == Precision::kF32 ? "f32" : "bf16") +
+                     "; leave --precision out, or give the model it was prepared from");
 }
 
 // The limit that the folder states, within what the position table admits.
@@ -312,6 +319,9 @@ Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
   const Loading loading = {folder, folder.Sub(model->pipeline.transformer_path),
                            std::move(place.weights), parts, model.get()};
   POZOR_TRY(const bool prepared, ChoosePrepared(loading));
+  if (options.precision == Precision::kAuto) {
+    model->options.precision = prepared ? Precision::kInt8 : Precision::kF32;
+  }
   POZOR_RETURN_IF_ERROR(prepared ? LoadPreparedTransformer(loading) : LoadTransformer(loading));
   POZOR_RETURN_IF_ERROR(ReadHead(folder, model->info.hidden, &model->pipeline));
   model->info.max_length = FindMaxLength(loading);

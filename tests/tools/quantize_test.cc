@@ -46,6 +46,12 @@ TEST_CASE("quantize, then encode, verify and info") {
     CHECK(Pozor({"encode", file, texts, "-o", mapped}).exit_code == 0);
     CHECK(ReadFileOrEmpty(at_load) == ReadFileOrEmpty(mapped));
 
+    for (const std::string precision : {"f32", "bf16"}) {
+      const ProcessResult other = Pozor({"encode", out, texts, "--precision", precision});
+      CHECK(other.exit_code == 1);
+      CHECK(other.errors.find("prepared for int8, not those for " + precision) !=
+            std::string::npos);
+    }
     CHECK(Pozor({"verify", out}).exit_code == 0);
     const ProcessResult info = Pozor({"info", out});
     CHECK(info.output.find("precision     int8") != std::string::npos);

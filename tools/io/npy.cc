@@ -109,7 +109,7 @@ Result<NpyArray> ParseNpy(std::string_view bytes, const std::string& path) {
   const std::string_view type = ValueOf(header, "'descr'");
   if (type.size() > 1) array.descr = type.substr(1, type.find('\'', 1) - 1);
   const uint64_t width = WidthOf(array.descr);
-  if (width == 0) return Broken(path, "holds " + array.descr + ", which is no known number");
+  if (width == 0) return Broken(path, "holds '" + array.descr + "', which is no known number");
   if (!ValueOf(header, "'fortran_order'").starts_with("False")) {
     return Broken(path, "is not in C order");
   }
@@ -128,7 +128,7 @@ Result<NpyMatrix> ReadNpy(const std::string& path) {
   POZOR_TRY(const NpyArray array,
             ParseNpy({reinterpret_cast<const char*>(file.data()), file.size()}, path));
   const size_t width = array.descr == "<f4" ? 4 : array.descr == "<f8" ? 8 : 0;
-  if (width == 0) return Broken(path, "holds " + array.descr + ", not '<f4' or '<f8'");
+  if (width == 0) return Broken(path, "holds '" + array.descr + "', not '<f4' or '<f8'");
   if (array.shape.empty() || array.shape.size() > 2) {
     return Broken(path, "has a shape that is not one of rows and columns");
   }

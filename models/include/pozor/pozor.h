@@ -50,10 +50,11 @@ typedef struct pozor_model pozor_model;
 #define POZOR_F32 0
 #define POZOR_BF16 1
 #define POZOR_INT8 2
+#define POZOR_AUTO 3 /* what the weights were prepared for, f32 if they were not prepared */
 
 typedef struct pozor_load_options {
   size_t struct_size;
-  int32_t precision; /* POZOR_F32, ... */
+  int32_t precision; /* POZOR_AUTO, ... */
   size_t max_memory; /* bytes for the whole process; 0: no ceiling */
 } pozor_load_options;
 

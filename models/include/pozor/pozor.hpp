@@ -26,13 +26,14 @@
 
 namespace pozor {
 
-enum class Precision : uint8_t { kF32, kBF16, kInt8 };
+// kAuto: what the weights were prepared for, f32 if they were not prepared.
+enum class Precision : uint8_t { kF32, kBF16, kInt8, kAuto };
 
 // What to do with a text longer than the model admits.
 enum class Overflow : uint8_t { kTruncate, kError };
 
 struct LoadOptions {
-  Precision precision = Precision::kF32;
+  Precision precision = Precision::kAuto;
   size_t max_memory = 0;  // bytes for the whole process; 0: no ceiling
 };
 
