@@ -17,10 +17,11 @@
 namespace pozor {
 
 struct OnnxWeight {
-  std::string name;              // of the parameter
-  size_t tensor = 0;             // index into OnnxGraph::tensors
-  bool transposed = false;       // the parameter is the tensor with its dimensions swapped
-  std::string_view scale = {}, zero = {};  // names of the tensors that scale a quantised one, or empty
+  std::string name;         // of the parameter
+  size_t tensor = 0;        // index into OnnxGraph::tensors
+  bool transposed = false;  // the parameter is the tensor with its dimensions swapped
+  std::string_view scale = {},
+                   zero = {};  // names of the tensors that scale a quantised one, or empty
 };
 
 // Every weight of the graph. Unsupported, by name, if the graph has fused operators or a weight
