@@ -338,7 +338,7 @@ std::string SafeJson(std::string_view json) {
   std::string safe;
   safe.reserve(json.size() + json.size() / 8);
   const auto escape = [&](uint32_t unit) {
-    char text[8];
+    char text[16];
     std::snprintf(text, sizeof text, "\\u%04x", unit);
     safe += text;
   };
