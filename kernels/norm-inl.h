@@ -67,7 +67,7 @@ struct RowBlock {
   size_t rows;
   const float* x;  // with the residual added
   size_t x_stride;
-  float* out;
+  float* out;  // null: nobody wants the rows
 };
 
 // Takes up to kRowsAtOnce rows from `row` on: adds the residual into `out`, and leaves the rows'
@@ -78,7 +78,7 @@ HWY_INLINE RowBlock StartRows(const NormArgs& args, size_t row, float* sums) {
   block.rows = HWY_MIN(args.rows - row, kRowsAtOnce);
   block.x = args.x + row * args.x_stride;
   block.x_stride = args.x_stride;
-  block.out = args.out + row * args.out_stride;
+  block.out = args.out == nullptr ? nullptr : args.out + row * args.out_stride;
   if (args.residual != nullptr) {
     const float* residual = args.residual + row * args.residual_stride;
     for (size_t r = 0; r < block.rows; ++r) {
