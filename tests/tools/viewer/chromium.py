@@ -116,11 +116,18 @@ class Chromium:
             raise PageError(f"{expression[:200]}: {details.get('exception', details).get('description', details)}")
         return result["result"].get("value")
 
-    def wait(self, condition, seconds=10):
+    def wait(self, condition, seconds=30):
+        """Until it is true. An exception is "not yet": an element may still be missing."""
         end = time.monotonic() + seconds
-        while not self.value(condition):
+        while True:
+            try:
+                if self.value(condition):
+                    return
+                why = ""
+            except PageError as error:
+                why = f" ({error})"
             if time.monotonic() > end:
-                raise PageError(f"never true: {condition}; on the page: {self.problems()}")
+                raise PageError(f"never true: {condition}{why}; on the page: {self.problems()}")
             time.sleep(0.02)
 
     def settle(self):
