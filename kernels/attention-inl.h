@@ -8,6 +8,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/attention_tile-inl.h"
+#include "kernels/math-inl.h"
 #include "kernels/simd-inl.h"
 #include "kernels/types.h"
 
@@ -261,6 +262,63 @@ HWY_INLINE void AdjustScores(const AttentionArgs& args, const Block& block, size
       hn::Store(score, df, row + i);
       hn::Store(hn::Max(hn::Load(df, max + i), score), df, max + i);
     }
+  }
+}
+
+// True if scores are more than products: positions count, or keys may be hidden.
+HWY_INLINE bool IsSpecial(const AttentionArgs& args) {
+  return args.causal || args.relative_bias != nullptr || args.position_index != nullptr ||
+         args.window < args.tokens;
+}
+
+// Adds what positions say and hides what a query does not see; raises block.next_max.
+HWY_INLINE void AdjustSpecial(const AttentionArgs& args, const Block& block, size_t begin,
+                              size_t end) {
+  if (args.position_index != nullptr) AddPositions(args, block, begin, end);
+  AdjustScores(args, block, begin, end, block.next_max);
+}
+
+// Calls score(), which fills block.scores and raises block.next_max from the maxima so far; the
+// sums that were accumulated under smaller ones are scaled down, by factors left in block.scale.
+template <class Score>
+HWY_INLINE void RaiseMaxima(const Block& block, bool first, const Score& score) {
+  const DF df;
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    hn::Store(first ? hn::Set(df, kUnseen) : hn::Load(df, block.max + i), df, block.next_max + i);
+  }
+  score();
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    const VF next = hn::Load(df, block.next_max + i);
+    if (first) {
+      hn::Store(hn::Zero(df), df, block.sum + i);
+    } else {
+      const VF scale = Exp(df, hn::Sub(hn::Load(df, block.max + i), next));
+      hn::Store(hn::Mul(hn::Load(df, block.sum + i), scale), df, block.sum + i);
+      hn::Store(scale, df, block.scale + i);
+    }
+    hn::Store(next, df, block.max + i);
+  }
+}
+
+HWY_INLINE void InvertSums(const Block& block) {
+  const DF df;
+  for (size_t i = 0; i < block.width; i += kLanes) {
+    const VF inverse = hn::Div(hn::Set(df, 1.0f), hn::Load(df, block.sum + i));
+    hn::Store(inverse, df, block.inverse + i);
+  }
+}
+
+// Calls visit(begin, end, first) for the pieces of the block's keys that are scored at once: all of
+// them in a short text, else blocks of `block_keys` counted from key 0.
+template <class Visit>
+HWY_INLINE void ForEachKeyBlock(const AttentionArgs& args, const Block& block, size_t block_keys,
+                                const Visit& visit) {
+  if (args.tokens <= block_keys) return visit(block.key_begin, block.key_end, true);
+  size_t begin = block.key_begin;
+  while (begin < block.key_end) {
+    const size_t end = HWY_MIN(begin / block_keys * block_keys + block_keys, block.key_end);
+    visit(begin, end, begin == block.key_begin);
+    begin = end;
   }
 }
 

@@ -71,14 +71,6 @@ void Exponentials(const Block& block, size_t begin, size_t end) {
   }
 }
 
-HWY_INLINE void InvertSums(const Block& block) {
-  const DF df;
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    const VF inverse = hn::Div(hn::Set(df, 1.0f), hn::Load(df, block.sum + i));
-    hn::Store(inverse, df, block.inverse + i);
-  }
-}
-
 // Score rows [begin, end) and the keys from `key` on that they belong to.
 struct Chunk {
   size_t begin, end, key;
@@ -124,35 +116,19 @@ enum class Adjust {
 HWY_INLINE void AdjustBlock(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
                             Adjust adjust) {
   if (adjust == Adjust::kGlobal) return HideWindow(args, block, begin, end, block.next_max);
-  if (args.position_index != nullptr) AddPositions(args, block, begin, end);
-  AdjustScores(args, block, begin, end, block.next_max);
+  AdjustSpecial(args, block, begin, end);
 }
 
-// Scores of keys [begin, end), with the maxima so far in block.max; what was accumulated under
-// smaller maxima is scaled down.
 HWY_INLINE void ScoreBlock(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
                            Adjust adjust, bool first) {
-  const DF df;
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    hn::Store(first ? hn::Set(df, kUnseen) : hn::Load(df, block.max + i), df, block.next_max + i);
-  }
   const bool special = adjust != Adjust::kNothing;
-  Scores(args, block, begin, end, special ? nullptr : block.next_max);
-  if (special) AdjustBlock(args, block, begin, end, adjust);
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    const VF next = hn::Load(df, block.next_max + i);
-    if (first) {
-      hn::Store(hn::Zero(df), df, block.sum + i);
-    } else {
-      const VF scale = Exp(df, hn::Sub(hn::Load(df, block.max + i), next));
-      hn::Store(hn::Mul(hn::Load(df, block.sum + i), scale), df, block.sum + i);
-      hn::Store(scale, df, block.scale + i);
-    }
-    hn::Store(next, df, block.max + i);
-  }
+  RaiseMaxima(block, first, [&]() HWY_ATTR {
+    Scores(args, block, begin, end, special ? nullptr : block.next_max);
+    if (special) AdjustBlock(args, block, begin, end, adjust);
+  });
 }
 
-// context rows *= the factors that ScoreBlock left.
+// context rows *= the factors that RaiseMaxima left.
 HWY_INLINE void RescaleContext(const AttentionArgs& args, const Block& block) {
   const DF df;
   for (size_t i = 0; i < block.queries; ++i) {
@@ -166,9 +142,7 @@ HWY_INLINE void RescaleContext(const AttentionArgs& args, const Block& block) {
 }
 
 Adjust AdjustOf(const AttentionArgs& args) {
-  const bool special = args.causal || args.relative_bias != nullptr ||
-                       args.position_index != nullptr || args.window < args.tokens;
-  return special ? Adjust::kSpecial : Adjust::kNothing;
+  return IsSpecial(args) ? Adjust::kSpecial : Adjust::kNothing;
 }
 
 // The arguments with the global keys in place of the text's own.
@@ -184,19 +158,6 @@ template <class Visit>
 HWY_INLINE void ForEachGlobalBlock(const AttentionArgs& args, const Visit& visit) {
   for (size_t begin = 0; begin < args.global_count; begin += kTwoPassKeys) {
     visit(begin, HWY_MIN(begin + kTwoPassKeys, args.global_count));
-  }
-}
-
-// Calls visit(begin, end, first) for the pieces of the block's keys that are scored at once: all of
-// them in a short text, else blocks of kTwoPassKeys counted from key 0.
-template <class Visit>
-HWY_INLINE void ForEachKeyBlock(const AttentionArgs& args, const Block& block, const Visit& visit) {
-  if (args.tokens <= kTwoPassKeys) return visit(block.key_begin, block.key_end, true);
-  size_t begin = block.key_begin;
-  while (begin < block.key_end) {
-    const size_t end = HWY_MIN(begin / kTwoPassKeys * kTwoPassKeys + kTwoPassKeys, block.key_end);
-    visit(begin, end, begin == block.key_begin);
-    begin = end;
   }
 }
 
@@ -236,7 +197,7 @@ void AttentionQueries(const AttentionArgs& args, float* scratch) {
     ForEachGlobalBlock(args, [&](size_t begin, size_t end) HWY_ATTR {
       AddKeys(GlobalKeys(args), block, begin, end, Adjust::kGlobal, begin == 0, false);
     });
-    ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool first) HWY_ATTR {
+    ForEachKeyBlock(args, block, kTwoPassKeys, [&](size_t begin, size_t end, bool first) HWY_ATTR {
       AddKeys(args, block, begin, end, adjust, first && !any_global, end == block.key_end);
     });
   }
@@ -270,7 +231,7 @@ void StoreWeights(const AttentionArgs& args, const Block& block, Adjust adjust, 
         GlobalKeys(args), block, begin, end, Adjust::kGlobal,
         [&](size_t g) { return static_cast<size_t>(args.global_keys[g]); }, weights, stride);
   });
-  ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool) HWY_ATTR {
+  ForEachKeyBlock(args, block, kTwoPassKeys, [&](size_t begin, size_t end, bool) HWY_ATTR {
     AddWeights(args, block, begin, end, adjust, [](size_t j) { return j; }, weights, stride);
   });
 }
@@ -285,7 +246,7 @@ void AttentionRows(const AttentionArgs& args, float* scratch, float* weights, si
       ScoreBlock(GlobalKeys(args), block, begin, end, Adjust::kGlobal, begin == 0);
       ExponentialsOf(block, 0, end - begin, Adjust::kGlobal);
     });
-    ForEachKeyBlock(args, block, [&](size_t begin, size_t end, bool first) HWY_ATTR {
+    ForEachKeyBlock(args, block, kTwoPassKeys, [&](size_t begin, size_t end, bool first) HWY_ATTR {
       ScoreBlock(args, block, begin, end, adjust, first && args.global_count == 0);
       ExponentialsOf(block, 0, end - begin, adjust);
     });

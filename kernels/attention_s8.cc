@@ -51,60 +51,14 @@ HWY_INLINE void S8Scores(const S8Text& text, const S8Block& block, size_t begin,
   }
 }
 
-HWY_INLINE void InvertSums(const Block& block) {
-  const DF df;
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    const VF inverse = hn::Div(hn::Set(df, 1.0f), hn::Load(df, block.sum + i));
-    hn::Store(inverse, df, block.inverse + i);
-  }
-}
-
-HWY_INLINE void AdjustS8(const AttentionArgs& args, const Block& block, size_t begin, size_t end) {
-  if (args.position_index != nullptr) AddPositions(args, block, begin, end);
-  AdjustScores(args, block, begin, end, block.next_max);
-}
-
-// Scores, by score(begin, end, max), of keys [begin, end), with the maxima so far in block.max;
-// what was accumulated under smaller maxima is scaled down.
+// Scores, by score(begin, end, max), of keys [begin, end).
 template <class Score>
 HWY_INLINE void ScoreBlock(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
                            bool special, bool first, const Score& score) {
-  const DF df;
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    hn::Store(first ? hn::Set(df, kUnseen) : hn::Load(df, block.max + i), df, block.next_max + i);
-  }
-  score(begin, end, special ? nullptr : block.next_max);
-  if (special) AdjustS8(args, block, begin, end);
-  for (size_t i = 0; i < block.width; i += kLanes) {
-    const VF next = hn::Load(df, block.next_max + i);
-    if (first) {
-      hn::Store(hn::Zero(df), df, block.sum + i);
-    } else {
-      const VF scale = Exp(df, hn::Sub(hn::Load(df, block.max + i), next));
-      hn::Store(hn::Mul(hn::Load(df, block.sum + i), scale), df, block.sum + i);
-      hn::Store(scale, df, block.scale + i);
-    }
-    hn::Store(next, df, block.max + i);
-  }
-}
-
-bool IsSpecial(const AttentionArgs& args) {
-  return args.causal || args.relative_bias != nullptr || args.position_index != nullptr ||
-         args.window < args.tokens;
-}
-
-// Calls visit(begin, end, first) for the pieces of the block's keys that are scored at once: all of
-// them in a short text, else blocks of `block_keys` counted from key 0.
-template <class Visit>
-HWY_INLINE void ForEachKeyBlock(const AttentionArgs& args, const Block& block, size_t block_keys,
-                                const Visit& visit) {
-  if (args.tokens <= block_keys) return visit(block.key_begin, block.key_end, true);
-  size_t begin = block.key_begin;
-  while (begin < block.key_end) {
-    const size_t end = HWY_MIN(begin / block_keys * block_keys + block_keys, block.key_end);
-    visit(begin, end, begin == block.key_begin);
-    begin = end;
-  }
+  RaiseMaxima(block, first, [&]() HWY_ATTR {
+    score(begin, end, special ? nullptr : block.next_max);
+    if (special) AdjustSpecial(args, block, begin, end);
+  });
 }
 
 // exp(score - max), 0 for what is hidden.
@@ -307,7 +261,7 @@ void StoreS8Weights(const AttentionArgs& args, const S8Text& text, const S8Block
   }
   ForEachKeyBlock(args, block, kExactKeys, [&](size_t begin, size_t end, bool) HWY_ATTR {
     S8Scores<Dots>(text, block, begin, end, nullptr);
-    if (special) AdjustS8(args, block, begin, end);
+    if (special) AdjustSpecial(args, block, begin, end);
     WeighScoresOf<false>(block, text.v_weight, 0, end - begin, special);
     for (size_t j = begin; j < end; ++j) {
       const float* row = block.scores + (j - begin) * block.width;

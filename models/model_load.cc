@@ -263,7 +263,7 @@ Result<bool> ChoosePrepared(const Loading& loading) {
   if (precision == Precision::kAuto) return true;
   return Unsupported(folder.path() + ": holds weights prepared for int8, not those for " +
                      (precision == Precision::kF32 ? "f32" : "bf16") +
-                     "; leave --precision out, or give the model it was prepared from");
+                     "; take int8, or give the model it was prepared from");
 }
 
 // The limit that the folder states, within what the position table admits.

@@ -23,6 +23,7 @@ namespace {
 // Beyond this share of promoted products int8 is not worth its error.
 constexpr size_t kPromotedAtMostOneOf = 2;
 
+// The texts of a file, or the built-in ones for an empty path.
 Result<std::vector<std::string>> ReadTexts(const std::string& path,
                                            const QuantizeRequest& request) {
   std::vector<std::string> texts;
@@ -38,9 +39,11 @@ Result<std::vector<std::string>> ReadTexts(const std::string& path,
   POZOR_TRY(const std::unique_ptr<TextFiles> files, TextFiles::Open({path}, options));
   while (true) {
     POZOR_TRY(std::optional<std::string> text, files->Next());
-    if (!text.has_value()) return texts;
+    if (!text.has_value()) break;
     texts.push_back(std::move(*text));
   }
+  if (texts.empty()) return InvalidArgument(path + ": has no texts; give some sentences");
+  return texts;
 }
 
 Status BadChoice(const std::string& choice, const std::string& why) {

@@ -123,6 +123,7 @@ TEST_CASE("wrong uses and refusals are one line, and write nothing") {
   std::filesystem::create_directory(folder.File("full"));
   folder.Write("full/notes.txt", "");
   const std::string notes = folder.Write("notes.txt", "mine");
+  const std::string empty = folder.Write("empty.txt", "");
   struct Case {
     std::vector<std::string> arguments;
     int exit_code;
@@ -140,6 +141,8 @@ TEST_CASE("wrong uses and refusals are one line, and write nothing") {
       {{model, "-o", folder.File("full")}, 2, "no prepared model"},
       {{"no-such-model", "-o", out}, 1, "no-such-model"},
       {{model, "-o", out, "--calibration", folder.File("none.txt")}, 1, "none.txt"},
+      {{model, "-o", out, "--calibration", empty}, 2, "has no texts"},
+      {{model, "-o", out, "--gate-text", empty}, 2, "has no texts"},
       {{model, "-o", notes + "/place"}, 1, "place"},
   };
   for (const Case& c : cases) {
@@ -151,7 +154,7 @@ TEST_CASE("wrong uses and refusals are one line, and write nothing") {
     CHECK(EndsInOneError(result));
     CHECK(result.errors.find(c.named) != std::string::npos);
   }
-  CHECK(folder.List() == std::vector<std::string>{"full", "notes.txt"});
+  CHECK(folder.List() == std::vector<std::string>{"empty.txt", "full", "notes.txt"});
   CHECK(ReadFileOrEmpty(folder.File("full/notes.txt")).empty());
   CHECK(ReadFileOrEmpty(notes) == "mine");
   CHECK(Pozor({"verify", model}).exit_code == 2);

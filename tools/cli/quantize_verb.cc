@@ -5,11 +5,6 @@
 #include "tools/quantize.h"
 
 namespace pozor::tools {
-namespace {
-
-enum class TargetName : uint8_t { kInt8, kMixed, kBf16 };
-
-}  // namespace
 
 int QuantizeVerb(std::span<char* const> arguments) {
   VerbParser parser("quantize",
@@ -19,13 +14,12 @@ int QuantizeVerb(std::span<char* const> arguments) {
                     "pozor quantize all-MiniLM-L6-v2 -o minilm-int8\n"
                     "  pozor encode minilm-int8 sentences.txt -o vectors.npy");
   QuantizeRequest request;
-  std::optional<TargetName> target;
+  std::optional<QuantizeTarget> target;
   CLI::App& app = parser.app();
   parser.AddModelAndInputs(true, 0);
   app.add_option("-o,--output", request.output, "folder to make")->type_name("OUT")->required();
-  parser.AddChoice<TargetName>(
-      "--precision", &target,
-      {{"int8", TargetName::kInt8}, {"mixed", TargetName::kMixed}, {"bf16", TargetName::kBf16}},
+  parser.AddChoice<QuantizeTarget>(
+      "--precision", &target, {{"int8", QuantizeTarget::kInt8}, {"mixed", QuantizeTarget::kMixed}},
       "int8 (default), or mixed: the feed-forward's second product in f32");
   app.add_option("--products", request.products,
                  "precision of single products, e.g. down=f32,5.qkv=f32; products are qkv, "
@@ -44,10 +38,7 @@ int QuantizeVerb(std::span<char* const> arguments) {
   app.add_flag("--json", request.json, "the report as one JSON object");
   if (const auto code = parser.Parse(arguments)) return *code;
   request.model = parser.model();
-  if (target == TargetName::kBf16) {
-    return UsedWrongly("quantize: --precision bf16: not supported yet; use int8 or mixed");
-  }
-  if (target == TargetName::kMixed) request.target = QuantizeTarget::kMixed;
+  request.target = target.value_or(QuantizeTarget::kInt8);
   const Status status = RunQuantize(request);
   return status.ok() ? FinishStandardOutput(kExitDone) : ExitCodeOf(status);
 }
