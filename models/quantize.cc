@@ -74,7 +74,8 @@ Result<Calibration> CalibrateModel(const Model::Impl& model,
 }
 
 Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,
-                                               std::span<const std::string_view> texts) {
+                                               std::span<const std::string_view> texts,
+                                               const std::atomic<bool>* cancel) {
   EncodeOptions options;
   options.prompt = "";
   POZOR_TRY(const EncodePlan plan, EncodePlan::Make(model, options));
@@ -82,6 +83,7 @@ Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,
   std::vector<float> vectors(texts.size() * plan.dimensions);
   GraphOptions graph;
   graph.max_memory = model.options.max_memory;
+  graph.cancel = cancel;
   POZOR_RETURN_IF_ERROR(EncodeTokens(
       *model.encoder, tokens.View(), graph, [&](size_t text, MatView<const float> hidden) {
         return MakeVector(model, plan, hidden, text + 1, &vectors[text * plan.dimensions]);

@@ -2,6 +2,7 @@
 #ifndef POZOR_MODELS_QUANTIZE_H_
 #define POZOR_MODELS_QUANTIZE_H_
 
+#include <atomic>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,9 +31,10 @@ Result<TokenBatch> TokeniseForCalibration(const Model::Impl& model,
 Result<Calibration> CalibrateModel(const Model::Impl& model,
                                    std::span<const std::string_view> texts, std::string* described);
 
-// [texts, dimensions], as Model::Encode gives them without a prompt.
+// [texts, dimensions], as Model::Encode gives them without a prompt. `cancel` set to true stops it.
 Result<std::vector<float>> EncodeWithoutPrompt(const Model::Impl& model,
-                                               std::span<const std::string_view> texts);
+                                               std::span<const std::string_view> texts,
+                                               const std::atomic<bool>* cancel);
 
 // From f32 to `precision`.
 Status QuantizeModel(const Calibration& calibration, PrecisionPlan precision, Model::Impl* model);

@@ -107,12 +107,17 @@ class Quantizing {
     POZOR_RETURN_IF_ERROR(TryPlan());
     POZOR_RETURN_IF_ERROR(ListTensors(*candidate_->encoder).status());
     if (request_.gate) POZOR_RETURN_IF_ERROR(PassGate());
+    POZOR_RETURN_IF_ERROR(Interrupted());
     POZOR_TRY(bytes_, WritePreparedFolder(*candidate_, request_.output));
     request_.json ? PrintJson() : Print();
     return {};
   }
 
  private:
+  Status Interrupted() const {
+    return cancel_->load() ? Cancelled("quantize: interrupted; run it again") : Status();
+  }
+
   Result<std::unique_ptr<Model::Impl>> LoadF32() const {
     LoadOptions options = request_.load;
     options.precision = Precision::kF32;
@@ -123,7 +128,10 @@ class Quantizing {
 
   // Everything that the f32 model is needed for.
   Status Prepare() {
-    POZOR_TRY(std::vector<std::string> own, ReadTexts(request_.calibration, request_));
+    std::vector<std::string> own;  // empty: the built-in text
+    if (!request_.calibration.empty()) {
+      POZOR_TRY(own, ReadTexts(request_.calibration, request_));
+    }
     POZOR_TRY(const std::vector<std::string> gate, ReadTexts(request_.gate_texts, request_));
     POZOR_TRY(const std::unique_ptr<Model::Impl> f32, LoadF32());
     if (!f32->has_config_file) {
@@ -134,16 +142,16 @@ class Quantizing {
     }
     POZOR_RETURN_IF_ERROR(CheckPreparedOutput(f32->pipeline, request_.output));
     POZOR_TRY(plan_, MakePlan(request_, f32->encoder->spec()));
-    if (request_.calibration.empty()) own.clear();
     const std::vector<std::string_view> calibration(own.begin(), own.end());
     POZOR_TRY(calibration_, CalibrateModel(*f32, calibration, &calibrated_on_));
+    POZOR_RETURN_IF_ERROR(Interrupted());
     const std::vector<std::string_view> views(gate.begin(), gate.end());
     if (!request_.gate) return {};
     gate_ = MakeGateTexts(views);
     if (gate_.texts.empty()) {
       return InvalidArgument(request_.gate_texts + ": has no texts; give the gate some sentences");
     }
-    POZOR_TRY(reference_, EncodeWithoutPrompt(*f32, gate_.Views()));
+    POZOR_TRY(reference_, EncodeWithoutPrompt(*f32, gate_.Views(), cancel_));
     POZOR_TRY(const TokenBatch tokens, TokeniseForCalibration(*f32, views));
     POZOR_TRY(sqnr_, MeasureSqnr(*f32->encoder, calibration_, tokens.View()));
     return {};
@@ -154,7 +162,9 @@ class Quantizing {
     candidate_->facts.calibration = calibrated_on_;
     POZOR_RETURN_IF_ERROR(QuantizeModel(calibration_, plan_, candidate_.get()));
     if (!request_.gate) return {};
-    POZOR_TRY(const std::vector<float> vectors, EncodeWithoutPrompt(*candidate_, gate_.Views()));
+    POZOR_RETURN_IF_ERROR(Interrupted());
+    POZOR_TRY(const std::vector<float> vectors,
+              EncodeWithoutPrompt(*candidate_, gate_.Views(), cancel_));
     result_ = Compare(reference_, vectors, gate_);
     candidate_->facts.quality = result_.Text();
     return {};
@@ -263,6 +273,7 @@ class Quantizing {
   }
 
   const QuantizeRequest& request_;
+  const std::atomic<bool>* cancel_ = CancelOnSignals();
   PrecisionPlan plan_;
   Calibration calibration_;
   std::string calibrated_on_;

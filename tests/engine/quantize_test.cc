@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -196,6 +197,58 @@ TEST_CASE("smoothing, centring and permuting change nothing before rounding") {
     const std::vector<double> expected = Multiply(original, x), got = Multiply(product, smoothed);
     for (size_t n = 0; n < out; ++n) {
       CHECK(got[n] == doctest::Approx(expected[out - 1 - n]).epsilon(1e-5).scale(100));
+    }
+  }
+}
+
+// What a product gives for the input `x` [in], from its rounded weights.
+std::vector<double> MultiplyRounded(const Linear& linear, const std::vector<double>& x) {
+  const PackedMatrix& matrix = linear.matrix();
+  const auto* panels = static_cast<const int8_t*>(matrix.panels);
+  const float* bias = linear.Arguments({}).epilogue.bias;
+  const size_t padded = matrix.panel_count() * kPanelColumns;
+  std::vector<double> y(matrix.n);
+  for (size_t n = 0; n < matrix.n; ++n) {
+    y[n] = bias[n];
+    for (size_t k = 0; k < matrix.k; ++k) {
+      const size_t group = matrix.split != 0 && k >= matrix.split ? 1 : 0;
+      y[n] += double{matrix.column_scales[group * padded + n]} *
+              static_cast<double>(panels[PackedS8Index(matrix.k, k, n)]) * x[k];
+    }
+  }
+  return y;
+}
+
+TEST_CASE("the bias makes up for what rounding does to the mean of an input") {
+  TinyModelBuilder builder;
+  auto encoder = MakePlainEncoder(builder);
+  const size_t lengths[] = {40, 50};
+  const TokenBatch batch = RandomBatch(lengths, builder.spec);
+  const Calibration calibration = Calibrate(*encoder, batch.View(), 1).value();
+  std::vector<std::array<PlainProduct, 2>> plain;
+  for (const LayerWeights& layer : encoder->impl().layers) {
+    plain.push_back({Unpack(layer.attention_output), Unpack(layer.ffn_down)});
+  }
+  encoder = QuantizeEncoder(std::move(encoder), calibration, Int8Plan(builder.spec)).value();
+  for (size_t l = 0; l < plain.size(); ++l) {
+    const LayerWeights& layer = encoder->impl().layers[l];
+    const Linear* const rounded[] = {&layer.attention_output, &layer.ffn_down};
+    for (const size_t p : {0, 1}) {
+      CAPTURE(p);
+      const auto kind = p == 0 ? ProductKind::kOutput : ProductKind::kDown;
+      const ChannelStatistics& input = calibration[l][static_cast<size_t>(kind)];
+      std::vector<size_t> order = OrderByRange(input);
+      if (p == 0) std::iota(order.begin(), order.end(), size_t{0});
+      std::vector<double> mean, reordered;
+      for (size_t k = 0; k < order.size(); ++k) {
+        mean.push_back(double{input.Mean(k)});
+        reordered.push_back(double{input.Mean(order[k])});
+      }
+      const std::vector<double> expected = Multiply(plain[l][p], mean);
+      const std::vector<double> got = MultiplyRounded(*rounded[p], reordered);
+      for (size_t n = 0; n < builder.spec.hidden; ++n) {
+        CHECK(std::fabs(got[n] - expected[n]) < 1e-5);
+      }
     }
   }
 }

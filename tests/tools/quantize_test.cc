@@ -1,7 +1,9 @@
 // pozor quantize: the folder works as any model, with the bits of int8 at load; what is wrong is
 // refused.
 #include <doctest/doctest.h>
+#include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ namespace {
 using testing::EndsInOneError;
 using testing::Lines;
 using testing::Pozor;
+using testing::ProcessOptions;
 using testing::ProcessResult;
 using testing::ReadFileOrEmpty;
 using testing::TemporaryFolder;
@@ -115,6 +118,27 @@ TEST_CASE("with every product in f32 the gate passes and vectors are those of f3
   Pozor({"encode", out, texts, "-o", folder.File("a.npy")});
   Pozor({"encode", TestData("bert"), texts, "-o", folder.File("b.npy")});
   CHECK(ReadFileOrEmpty(folder.File("a.npy")) == ReadFileOrEmpty(folder.File("b.npy")));
+}
+
+TEST_CASE("Ctrl-C ends it in one line, and nothing stands under the name") {
+  const TemporaryFolder folder;
+  std::string texts;
+  for (size_t i = 0; i < 200000; ++i)
+    texts += "the ferry leaves at nine " + std::to_string(i) + "\n";
+  const std::string gate = folder.Write("gate.txt", texts);  // far more than a second's work
+  ProcessOptions options;
+  options.signal = SIGINT;
+  const auto start = std::chrono::steady_clock::now();
+  options.signal_when = [start](size_t) {
+    return std::chrono::steady_clock::now() - start > std::chrono::seconds(1);
+  };
+  const ProcessResult result =
+      Pozor({"quantize", TestData("bert"), "-o", folder.File("out"), "--gate-text", gate}, options);
+  CAPTURE(result.errors);
+  CHECK(!result.timed_out);
+  CHECK(result.exit_code == 130);
+  CHECK(EndsInOneError(result));
+  CHECK(folder.List() == std::vector<std::string>{"gate.txt"});
 }
 
 TEST_CASE("wrong uses and refusals are one line, and write nothing") {
