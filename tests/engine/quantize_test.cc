@@ -205,7 +205,7 @@ TEST_CASE("smoothing, centring and permuting change nothing before rounding") {
 std::vector<double> MultiplyRounded(const Linear& linear, const std::vector<double>& x) {
   const PackedMatrix& matrix = linear.matrix();
   const auto* panels = static_cast<const int8_t*>(matrix.panels);
-  const float* bias = linear.Arguments({}).epilogue.bias;
+  const float* bias = linear.Arguments(QuantizedRows(), 0).epilogue.bias;
   const size_t padded = matrix.panel_count() * kPanelColumns;
   std::vector<double> y(matrix.n);
   for (size_t n = 0; n < matrix.n; ++n) {
