@@ -17,6 +17,7 @@
 #include "models/architectures/architecture.h"
 #include "models/model_impl.h"
 #include "tests/models/golden.h"
+#include "tests/models/golden_folders.h"
 #include "tests/models/trace.h"
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
@@ -25,62 +26,12 @@ namespace pozor {
 namespace {
 
 namespace fs = std::filesystem;
+using test::DescriptionOf;
+using test::ForEachText;
 using test::Golden;
-
-// Folders of whole models elsewhere in the test data, then those of architectures alone.
-std::vector<std::string> GoldenFolders() {
-  std::vector<std::string> folders;
-  for (const char* name :
-       {"bert", "bert-decoder", "bert-gelu-new", "bert-relu", "bert-silu-nopooler"}) {
-    folders.push_back(test::DataPath(name));
-  }
-  std::set<std::string> sorted;
-  for (const auto& entry : fs::directory_iterator(test::DataPath("architectures"))) {
-    if (entry.is_directory()) sorted.insert(entry.path().string());
-  }
-  folders.insert(folders.end(), sorted.begin(), sorted.end());
-  return folders;
-}
-
-std::unique_ptr<Model::Impl> LoadParts(const std::string& folder) {
-  auto model = LoadModelParts(folder, {}, {.requires_tokenizer = false, .with_pooler = true});
-  if (!model.ok()) FAIL(model.status().message());
-  return std::move(*model);
-}
-
-// The same weights under other names have the numbers of another folder.
-std::string NumbersOf(const std::string& folder) {
-  const auto json = ReadJsonFile(folder + "/golden.json").value();
-  const JsonValue* same = json->Find("same_as");
-  return same == nullptr ? folder : folder + "/../" + std::string(same->as_string());
-}
-
-template <class Visit>
-void ForEachText(const Golden& golden, const Visit& visit) {
-  for (const auto& [list, stem] : {std::pair("texts", "text."), std::pair("pairs", "pair.")}) {
-    const JsonValue* texts = golden.json().Find(list);
-    if (texts == nullptr) continue;
-    for (size_t i = 0; i < texts->items().size(); ++i) {
-      const JsonValue& text = texts->items()[i];
-      if (text.Find("no_tokens") != nullptr) continue;
-      const JsonValue* index = text.Find("index");
-      const std::string name =
-          stem + std::to_string(index == nullptr ? i : static_cast<size_t>(index->as_int()));
-      visit(name, test::TokensOf(text));
-      for (const char* globals : {"global_cls", "global_several"}) {
-        const JsonValue* places = text.Find(globals);
-        if (places != nullptr) visit(name + "." + globals, test::TokensOf(text, places));
-      }
-    }
-  }
-}
-
-std::string DescriptionOf(const std::string& model_type) {
-  for (const Architecture* architecture : AllArchitectures()) {
-    if (architecture->model_type == model_type) return std::string(architecture->description);
-  }
-  return "";
-}
+using test::GoldenFolders;
+using test::LoadParts;
+using test::NumbersOf;
 
 TEST_CASE("goldens of every architecture") {
   std::string table =
@@ -179,30 +130,37 @@ TextRows EncodeAlone(const Encoder& encoder, const TokenBatch& batch, EncodeMode
   return rows;
 }
 
+// Alone, batched, by any number of threads in any mode: equal bits on each tier, and on all fused
+// ones as well if `tiers_agree`.
+void CheckSameBits(const Encoder& encoder, const TokenBatch& batch, bool tiers_agree) {
+  TextRows expected;
+  test::ForEachTier([&](CpuTier) {
+    const TextRows alone = EncodeAlone(encoder, batch, EncodeMode::kThroughput);
+    if (ActiveTierIsFused() && tiers_agree) {
+      if (expected.empty()) expected = alone;
+      CHECK(CountDifferent(alone, expected) == 0);
+    }
+    CHECK(CountDifferent(EncodeAlone(encoder, batch, EncodeMode::kLatency), alone) == 0);
+    for (const size_t threads : {1, 2, 5}) {
+      for (const EncodeMode mode : {EncodeMode::kThroughput, EncodeMode::kLatency}) {
+        GraphOptions options;
+        options.threads = threads;
+        options.mode = mode;
+        options.batch_tokens = threads * 40;
+        CHECK(CountDifferent(EncodeRows(encoder, batch.View(), options), alone) == 0);
+      }
+    }
+  });
+}
+
 TEST_CASE("every architecture: same bits in any batch, mode, number of threads and fused tier") {
   for (const std::string& folder : GoldenFolders()) {
     CAPTURE(folder);
-    const auto model = LoadParts(folder);
-    const Encoder& encoder = *model->encoder;
     const TokenBatch batch = MixedBatch(Golden(NumbersOf(folder)));
-    TextRows expected;
-    test::ForEachTier([&](CpuTier) {
-      const TextRows alone = EncodeAlone(encoder, batch, EncodeMode::kThroughput);
-      if (ActiveTierIsFused()) {
-        if (expected.empty()) expected = alone;
-        CHECK(CountDifferent(alone, expected) == 0);
-      }
-      CHECK(CountDifferent(EncodeAlone(encoder, batch, EncodeMode::kLatency), alone) == 0);
-      for (const size_t threads : {1, 2, 5}) {
-        for (const EncodeMode mode : {EncodeMode::kThroughput, EncodeMode::kLatency}) {
-          GraphOptions options;
-          options.threads = threads;
-          options.mode = mode;
-          options.batch_tokens = threads * 40;
-          CHECK(CountDifferent(EncodeRows(encoder, batch.View(), options), alone) == 0);
-        }
-      }
-    });
+    for (const Precision precision : {Precision::kF32, Precision::kInt8, Precision::kBF16}) {
+      CAPTURE(static_cast<int>(precision));
+      CheckSameBits(*LoadParts(folder, precision)->encoder, batch, precision != Precision::kBF16);
+    }
   }
 }
 
