@@ -33,6 +33,12 @@ NOTES = """
 
 * **BERT** with `is_decoder` is causal; `relative_key` and `relative_key_query` positions are run.
 * **RoBERTa** and its relatives count positions from `pad_token_id` + 1; that many fewer tokens fit.
+* **DeBERTa** v1, v2 and v3 run with any of `c2p` and `p2c`, with and without buckets, shared or own
+  projections of positions, and v2's convolution; scores of positions and the convolution are f32 in
+  every precision. A text has up to `max_position_embeddings` tokens, with or without a position
+  table. `p2p`, `talking_head`, a convolution in groups and `z_steps` above 1 are refused. v1 has no
+  buckets, as in transformers. The vectors are those of the model itself; the heads in such a folder
+  (pooler, classifier, masked language model) are not applied.
 * **BigBird** with `block_sparse` attention is run as far as transformers itself takes full
   attention for it: (5 + 2 `num_random_blocks`) `block_size` tokens.
 * **Longformer** looks through its windows at linear cost. Plain encoding has no global tokens, as in

@@ -52,32 +52,62 @@ void ForwardPass::Rotate(size_t l, Range rows, Range panels) {
   });
 }
 
-// q E^T for the queries of `args`, and k E^T for all keys if keys score as well, in `scratch`:
-// [tokens, position_stride] each.
-void ForwardPass::ScorePositions(size_t l, AttentionArgs* args, float* scratch) const {
-  const Linear& distances = model_.layers[l].distances;
-  if (!distances.present()) return;
-  const size_t stride = model_.position_stride(), middle = model_.spec.embeddings.max_positions - 1;
-  const auto score = [&](const float* rows, size_t begin, size_t end, float scale, float* out) {
-    GemmArgs product = distances.Arguments(
-        {rows + begin * args->head_stride, end - begin, args->head_dim, args->head_stride});
-    product.panel_begin = (middle + 1 - args->tokens) / kPanelColumns;
-    product.panel_end = DivCeil(middle + args->tokens, kPanelColumns);
+namespace {
+
+// What the rows of one head are scored by: all columns of `linear`, or, where each head has its own
+// side by side, `columns` of them.
+PackedMatrix ColumnsOf(const Linear& linear, size_t head, size_t columns) {
+  PackedMatrix matrix = linear.matrix();
+  if (matrix.n <= columns) return matrix;
+  const size_t panel_bytes = PackedPanelBytes(matrix.layout, matrix.k);
+  matrix.panels =
+      static_cast<const char*>(matrix.panels) + head * (columns / kPanelColumns) * panel_bytes;
+  matrix.n = columns;
+  return matrix;
+}
+
+}  // namespace
+
+// Scores of content against positions in `scratch`, [tokens, position_stride] each: of the queries
+// of `args`, and of all keys, as far as the model has them.
+void ForwardPass::ScorePositions(size_t l, size_t head, AttentionArgs* args, float* scratch) const {
+  const LayerWeights& layer = model_.layers[l];
+  const bool learned = layer.distances.present();
+  const Linear none;
+  const Linear& for_keys = model_.spec.distances_score_keys ? layer.distances : none;
+  const Linear& by_query = learned ? layer.distances : layer.position_keys;
+  const Linear& by_key = learned ? for_keys : layer.position_queries;
+  if (!by_query.present() && !by_key.present()) return;
+  const size_t stride = model_.position_stride(), apart = args->tokens - 1;
+  args->position_index = model_.distance_index.data() + model_.distance_index.size() / 2;
+  args->position_stride = stride;
+  const auto column_of = [&](ptrdiff_t distance) {
+    return static_cast<size_t>(args->position_index[distance]);
+  };
+  const auto score = [&](const Linear& linear, const float* rows, Range of, float scale,
+                         float* out) {
+    const PackedMatrix columns = ColumnsOf(linear, head, stride);
+    GemmArgs product = linear.Arguments({rows + of.begin * args->head_stride, of.end - of.begin,
+                                         args->head_dim, args->head_stride});
+    product.b = &columns;
+    product.panel_begin = column_of(-static_cast<ptrdiff_t>(apart)) / kPanelColumns;
+    product.panel_end = column_of(static_cast<ptrdiff_t>(apart)) / kPanelColumns + 1;
+    product.epilogue.bias = nullptr;
     product.epilogue.scale = scale;
     product.epilogue.scaled_columns = stride;
-    product.epilogue.c = out + begin * stride;
+    product.epilogue.c = out + of.begin * stride;
     product.epilogue.c_stride = stride;
     Gemm(product);
   };
-  score(args->q, args->query_begin, args->query_end, 1.0f, scratch);  // Q is scaled already
-  args->query_positions = scratch;
-  if (model_.spec.distances_score_keys) {
+  if (by_query.present()) {  // Q is scaled already
+    score(by_query, args->q, {args->query_begin, args->query_end}, 1.0f, scratch);
+    args->query_positions = scratch;
+  }
+  if (by_key.present()) {
     float* keys = scratch + args->tokens * stride;
-    score(args->k, 0, args->tokens, model_.query_scale, keys);
+    score(by_key, args->k, {0, args->tokens}, model_.query_scale, keys);
     args->key_positions = keys;
   }
-  args->position_stride = stride;
-  args->position_index = model_.distance_index.data() + middle;
 }
 
 }  // namespace pozor

@@ -61,6 +61,20 @@ size_t DistanceBucket(ptrdiff_t distance, const ScoreBiasSpec& spec) {
   return first + std::min(half - 1, exact + static_cast<size_t>(position));
 }
 
+size_t RelativePositionRow(ptrdiff_t distance, const RelativePositionSpec& spec) {
+  const size_t middle = spec.span / 2;
+  auto n = static_cast<size_t>(std::abs(distance));
+  if (spec.rows == DistanceRows::kLogarithmic && n > middle) {
+    const double whole = static_cast<double>(spec.max_distance - 1) / static_cast<double>(middle);
+    const float ratio = static_cast<float>(n) / static_cast<float>(middle);
+    const float steps =
+        std::log(ratio) / std::log(static_cast<float>(whole)) * static_cast<float>(middle - 1);
+    n = middle + static_cast<size_t>(std::ceil(steps));
+  }
+  if (distance < 0) return spec.span - std::min(n, spec.span);
+  return spec.span + std::min(n, spec.span - 1);
+}
+
 double HeadSlope(size_t head, size_t heads) {
   const size_t power = std::bit_floor(heads);
   const bool beyond = head >= power;

@@ -20,6 +20,11 @@ void FillRotaryTable(const RotarySpec& spec, size_t positions, float* table);
 // logarithmic steps, as T5 and MPNet compute it in single precision.
 size_t DistanceBucket(ptrdiff_t distance, const ScoreBiasSpec& spec);
 
+// Row of a table of relative positions for query i and key j that are `distance` = i - j apart, as
+// DeBERTa-v2 computes it in single precision (transformers' make_log_bucket_position). It never
+// falls as `distance` grows.
+size_t RelativePositionRow(ptrdiff_t distance, const RelativePositionSpec& spec);
+
 // ALiBi's slope of a head: powers of two; for a number of heads that is none, every second one of
 // twice as many after them.
 double HeadSlope(size_t head, size_t heads);

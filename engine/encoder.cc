@@ -39,6 +39,7 @@ MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& works
     pass.QuantizeIntermediate(l, all);
     pass.FeedForwardDown(l, all);
     pass.PostNorm(l, Sublayer::kFeedForward, all);
+    pass.Convolve(l, all);
   }
   pass.FinalNorm(all);
   if (sinks.hidden_states) sinks.hidden_states(layers, pass.hidden());

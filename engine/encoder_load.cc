@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <new>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "engine/executor.h"
 #include "engine/forward.h"
 #include "engine/machine.h"
+#include "engine/relative_positions.h"
 #include "kernels/check.h"
 
 namespace pozor {
@@ -20,6 +20,7 @@ namespace {
 // Sizes beyond this are no encoder's; below it no product of two overflows.
 constexpr size_t kLargestSize = size_t{1} << 24;
 constexpr size_t kLongestComputedTable = size_t{1} << 16;
+constexpr size_t kMostTaps = 255;
 
 // What depends on distances needs a longest text, and layers may only repeat earlier ones.
 Status CheckDistances(const EncoderSpec& spec) {
@@ -33,7 +34,8 @@ Status CheckDistances(const EncoderSpec& spec) {
   const EmbeddingSpec& embeddings = spec.embeddings;
   const bool positions = embeddings.position_kind != PositionKind::kNone;
   const size_t longest = positions ? embeddings.max_positions : spec.token_limit;
-  const bool tables = spec.score_bias.kind != ScoreBias::kNone || !spec.rotaries.empty();
+  const bool tables = spec.score_bias.kind != ScoreBias::kNone || !spec.rotaries.empty() ||
+                      spec.relative_positions.span != 0;
   if (tables && (longest == 0 || longest > kLongestDistance)) {
     return wrong("texts of " + std::to_string(longest) + " tokens are too long for a table");
   }
@@ -56,6 +58,17 @@ Status CheckDistances(const EncoderSpec& spec) {
     return wrong("layer " + std::to_string(l) + " refers to what is not there");
   }
   return {};
+}
+
+// A convolution looks as far to one side as to the other.
+Status CheckConvolution(const EncoderSpec& spec) {
+  const LinearRef& linear = spec.convolution.linear;
+  if (!linear.weight.present()) return {};
+  const bool post = spec.norm_place == NormPlace::kPost;
+  if (post && linear.taps % 2 == 1 && linear.taps <= kMostTaps) return {};
+  return Unsupported(spec.architecture + ": a convolution over " + std::to_string(linear.taps) +
+                     " tokens" + (post ? "" : " in a pre-norm model") +
+                     " cannot be; check the model's config");
 }
 
 // Norms beyond the two of every layer are root mean square ones.
@@ -99,6 +112,8 @@ Status CheckSizes(const EncoderSpec& spec) {
   }
   POZOR_RETURN_IF_ERROR(CheckDistances(spec));
   POZOR_RETURN_IF_ERROR(CheckNorms(spec));
+  POZOR_RETURN_IF_ERROR(CheckRelativePositions(spec));
+  POZOR_RETURN_IF_ERROR(CheckConvolution(spec));
   if (embeddings.position_kind == PositionKind::kNone) return {};
   const size_t limit =
       embeddings.position_kind == PositionKind::kLearned ? kLargestSize : kLongestComputedTable;
@@ -137,8 +152,12 @@ class Loader {
  private:
   Status Walk();
   Status Embeddings();
-  Status Positions();
+  Status PositionTable();
   Status Layer(size_t l);
+  Status Positions(const LayerSpec& ref, LayerWeights* layer);
+  Status PositionScores(const LinearRef& ref, Linear* scores);
+  Status RelativeTable();
+  Status Convolution();
   Status ScoreBiases();
   Status Rotations();
   Status StoredRotation(const RotarySpec& rotary, float* table);
@@ -153,6 +172,7 @@ class Loader {
   WeightReader& weights_;
   Encoder::Impl& model_;
   const PackedLayout layout_;
+  RelativePositions relative_positions_;
   bool packing_ = false;
   size_t bytes_ = 0;
 };
@@ -161,6 +181,8 @@ Status Loader::Walk() {
   POZOR_RETURN_IF_ERROR(Embeddings());
   POZOR_RETURN_IF_ERROR(ScoreBiases());
   POZOR_RETURN_IF_ERROR(Rotations());
+  POZOR_RETURN_IF_ERROR(RelativeTable());
+  POZOR_RETURN_IF_ERROR(Convolution());
   for (size_t l = 0; l < model_.layers.size(); ++l) POZOR_RETURN_IF_ERROR(Layer(l));
   return Norm(model_.spec.final_norm, model_.spec.hidden, &model_.final_norm);
 }
@@ -169,19 +191,22 @@ Status Loader::Embeddings() {
   const EmbeddingSpec& embeddings = model_.spec.embeddings;
   POZOR_RETURN_IF_ERROR(
       Table(embeddings.word, embeddings.vocab_size, embeddings.size, &model_.word));
-  POZOR_RETURN_IF_ERROR(Positions());
+  POZOR_RETURN_IF_ERROR(PositionTable());
   if (embeddings.type.present()) {
     POZOR_RETURN_IF_ERROR(
         Table(embeddings.type, embeddings.type_count, embeddings.size, &model_.type));
   }
-  POZOR_RETURN_IF_ERROR(Norm(embeddings.norm, embeddings.size, &model_.embedding_norm));
+  const size_t normed = embeddings.norm_place == EmbeddingNorm::kAfterProjection
+                            ? model_.spec.hidden
+                            : embeddings.size;
+  POZOR_RETURN_IF_ERROR(Norm(embeddings.norm, normed, &model_.embedding_norm));
   if (!embeddings.projection.weight.present()) return {};
   const LinearBlock block{.ref = &embeddings.projection, .out = model_.spec.hidden};
   return Product({&block, 1}, embeddings.size, Activation::kNone, &model_.projection);
 }
 
 // Angle of position p and frequency k: p / 10000^(2k / size) (Vaswani et al. 2017, section 3.5).
-Status Loader::Positions() {
+Status Loader::PositionTable() {
   const EmbeddingSpec& embeddings = model_.spec.embeddings;
   const size_t size = embeddings.size;
   if (embeddings.position_kind == PositionKind::kNone) return {};
@@ -284,11 +309,7 @@ Status Loader::Layer(size_t l) {
   const LinearBlock output{.ref = &ref.attention_output, .out = spec.hidden};
   POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer.attention_output));
   POZOR_RETURN_IF_ERROR(LayerNorms(ref, &layer));
-  if (ref.distances.present()) {
-    const LinearRef table = {.weight = ref.distances, .bias = {}};
-    const LinearBlock block{.ref = &table, .out = 2 * spec.embeddings.max_positions - 1};
-    POZOR_RETURN_IF_ERROR(Product({&block, 1}, spec.head_dim, Activation::kNone, &layer.distances));
-  }
+  POZOR_RETURN_IF_ERROR(Positions(ref, &layer));
 
   const bool gated = ref.ffn_gate.weight.present();
   const LinearBlock up{.ref = &ref.ffn_up, .out = spec.intermediate};
@@ -300,6 +321,48 @@ Status Loader::Layer(size_t l) {
   }
   const LinearBlock down{.ref = &ref.ffn_down, .out = spec.hidden};
   return Product({&down, 1}, spec.intermediate, Activation::kNone, &layer.ffn_down);
+}
+
+// What positions score by.
+Status Loader::Positions(const LayerSpec& ref, LayerWeights* layer) {
+  const EncoderSpec& spec = model_.spec;
+  POZOR_RETURN_IF_ERROR(PositionScores(ref.position_key, &layer->position_keys));
+  POZOR_RETURN_IF_ERROR(PositionScores(ref.position_query, &layer->position_queries));
+  if (!ref.distances.present()) return {};
+  const LinearRef table = {.weight = ref.distances, .bias = {}};
+  const LinearBlock block{.ref = &table, .out = 2 * spec.embeddings.max_positions - 1};
+  return Product({&block, 1}, spec.head_dim, Activation::kNone, &layer->distances);
+}
+
+Status Loader::PositionScores(const LinearRef& ref, Linear* scores) {
+  if (!ref.weight.present()) return {};
+  if (packing_) {
+    POZOR_TRY(*scores, relative_positions_.Project(model_.spec, weights_, ref, model_.arena));
+    return {};
+  }
+  bytes_ += RelativePositions::PackedBytes(model_.spec);
+  return RelativePositions::CheckProjection(model_.spec, weights_, ref);
+}
+
+Status Loader::RelativeTable() {
+  return packing_ ? relative_positions_.Read(model_.spec, weights_)
+                  : RelativePositions::Check(model_.spec, weights_);
+}
+
+// In f32, whatever the other products are in.
+Status Loader::Convolution() {
+  const ConvolutionSpec& spec = model_.spec.convolution;
+  if (!spec.linear.weight.present()) return {};
+  const size_t hidden = model_.spec.hidden, in = spec.linear.taps * hidden;
+  const LinearBlock block{.ref = &spec.linear, .out = hidden};
+  if (packing_) {
+    POZOR_TRY(model_.convolution,
+              Linear::CreateIn(model_.arena, weights_, {&block, 1}, in, spec.activation));
+  } else {
+    POZOR_RETURN_IF_ERROR(Linear::Check(weights_, block, in));
+    bytes_ += Linear::PackedBytes(in, hidden);
+  }
+  return Norm(spec.norm, hidden, &model_.convolution_norm);
 }
 
 Status Loader::LayerNorms(const LayerSpec& ref, LayerWeights* layer) {
@@ -383,11 +446,20 @@ Result<std::unique_ptr<Encoder::Impl>> Encoder::Impl::Make(EncoderSpec spec) {
                            ? model->spec.score_scale
                            : 1.0f / std::sqrt(static_cast<float>(model->spec.head_dim));
   model->layers.resize(model->spec.layers.size());
-  if (model->spec.layers.front().distances.present()) {
-    model->distance_index.resize(2 * model->spec.embeddings.max_positions - 1);
-    std::iota(model->distance_index.begin(), model->distance_index.end(), 0);
-  }
+  model->IndexDistances();
   return model;
+}
+
+void Encoder::Impl::IndexDistances() {
+  if (position_stride() == 0) return;
+  const auto last = static_cast<ptrdiff_t>(max_tokens()) - 1;
+  const auto middle = static_cast<ptrdiff_t>(spec.embeddings.max_positions) - 1;
+  for (ptrdiff_t distance = -last; distance <= last; ++distance) {
+    const size_t column = spec.relative_positions.span != 0
+                              ? RelativePositionRow(distance, spec.relative_positions)
+                              : static_cast<size_t>(middle + distance);
+    distance_index.push_back(static_cast<int32_t>(column));
+  }
 }
 
 Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader& weights,

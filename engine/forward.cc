@@ -28,7 +28,7 @@ MatView<const float> Const(MatView<float> x) { return {x.data, x.rows, x.cols, x
 
 // The layout of a pass's workspace, in floats. Both the size and the pointers come from here.
 struct Layout {
-  size_t positions, embedded, hidden, normed, qkv, global_qkv, context, up, gate, scratch;
+  size_t positions, embedded, hidden, windows, normed, qkv, global_qkv, context, up, gate, scratch;
   size_t input_bytes, context_bytes, up_bytes, scales;  // int8
   size_t unit_stride;
   size_t attention_each, scratch_each;
@@ -41,6 +41,10 @@ struct Layout {
     positions = RoundUp(tokens, 16);
     embedded = model.projection.present() ? rows(spec.embeddings.size) : 0;
     hidden = rows(spec.hidden);
+    const size_t beside = spec.convolution.linear.taps / 2;  // as if each token were a text
+    windows = model.convolution.present()
+                  ? RoundUp((tokens + (tokens + 1) * beside) * spec.hidden, 16)
+                  : 0;
     normed = pre ? rows(spec.hidden) : 0;
     unit_stride = tokens * model.head_stride + 16;
     qkv = model.head_units() * unit_stride;
@@ -71,7 +75,7 @@ struct Layout {
         workers == 1 ? std::max(qkv + context, up + gate) : 2 * qkv + context + up + gate;
     const size_t global = workers == 1 ? global_qkv : 2 * global_qkv;
     const size_t quantized = input_bytes + context_bytes + up_bytes + 3 * scales;
-    return positions + embedded + hidden + normed + attention_and_ffn + global + scratch +
+    return positions + embedded + hidden + windows + normed + attention_and_ffn + global + scratch +
            quantized;
   }
 };
@@ -121,6 +125,8 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   positions_ = positions;
   embedded_ = matrix(workspace.Take(layout.embedded), spec.embeddings.size);
   hidden_ = matrix(workspace.Take(layout.hidden), spec.hidden);
+  windows_ = workspace.Take(layout.windows);
+  PlaceWindows();
   normed_ = matrix(workspace.Take(layout.normed), spec.hidden);
   scratch_ = workspace.Take(layout.scratch);
   scratch_floats_ = layout.scratch_each;
@@ -148,6 +154,37 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
     context_ = matrix(workspace.Take(layout.context), model.attention_columns());
     up_ = matrix(workspace.Take(layout.up), spec.intermediate);
     gate_ = matrix(workspace.Take(layout.gate), spec.intermediate);
+  }
+}
+
+void ForwardPass::PlaceWindows() {
+  if (!model_.convolution.present()) return;
+  const size_t hidden = model_.spec.hidden, beside = model_.spec.convolution.linear.taps / 2;
+  size_t row = 0;
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    window_starts_.push_back(row);
+    if (batch_.length(text) == 0) continue;
+    std::fill_n(windows_ + row * hidden, beside * hidden, 0.0f);
+    row += beside + batch_.length(text);
+  }
+  std::fill_n(windows_ + row * hidden, beside * hidden, 0.0f);
+}
+
+// Where the rows around a token of a text begin.
+float* ForwardPass::WindowRow(size_t text, size_t token) const {
+  return windows_ + (window_starts_[text] + token) * model_.spec.hidden;
+}
+
+// Copies what the first layer is about to change.
+void ForwardPass::KeepEmbedded(Range rows) {
+  if (!model_.convolution.present()) return;
+  const size_t beside = model_.spec.convolution.linear.taps / 2;
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    const auto first = static_cast<size_t>(batch_.starts[text]);
+    const size_t end = std::min(rows.end, first + batch_.length(text));
+    for (size_t row = std::max(rows.begin, first); row < end; ++row) {
+      std::copy_n(hidden_.Row(row), hidden_.cols, WindowRow(text, row - first + beside));
+    }
   }
 }
 
@@ -181,18 +218,18 @@ void ForwardPass::Embed(Range rows) {
   args.out = sum.data;
   args.out_stride = sum.stride;
   EmbedSum(args);
-  if (model_.projection.present()) {
-    NormRows(model_.embedding_norm, sum, sum);
-    model_.projection.Apply(Const(sum), Part(hidden_, rows));
-  }
+  const MatView<float> hidden = Part(hidden_, rows);
+  const bool norms_sum = model_.norms_before_projection();
+  if (norms_sum) NormRows(model_.embedding_norm, sum, sum);
+  if (model_.projection.present()) model_.projection.Apply(Const(sum), hidden);
+  const NormWeights none;
+  const NormWeights& norm = norms_sum ? none : model_.embedding_norm;
   if (model_.spec.norm_place == NormPlace::kPost) {
-    const NormWeights none;
-    const NormWeights& norm = model_.projection.present() ? none : model_.embedding_norm;
-    NormRowsInto(0, Sublayer::kAttention, norm, Part(hidden_, rows), Part(hidden_, rows),
-                 rows.begin);
-  } else if (!model_.projection.present()) {
-    NormRows(model_.embedding_norm, sum, sum);
+    NormRowsInto(0, Sublayer::kAttention, norm, hidden, hidden, rows.begin);
+  } else {
+    NormRows(norm, hidden, hidden);
   }
+  KeepEmbedded(rows);
 }
 
 NormArgs ForwardPass::NormArguments(const NormWeights& norm, MatView<float> x,
@@ -263,11 +300,39 @@ void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
   rows = Clip(rows, rows_);
   if (pre) {
     AddNormedRows(OutputNormOf(l, sublayer), Part(normed_, rows), Part(hidden_, rows));
+  } else if (l == 0 && sublayer == Sublayer::kFeedForward && model_.convolution.present()) {
+    NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
   } else {
     const bool ends_layer = sublayer == Sublayer::kFeedForward;
     NormRowsInto(ends_layer ? l + 1 : l, ends_layer ? Sublayer::kAttention : Sublayer::kFeedForward,
                  NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows), rows.begin);
   }
+}
+
+void ForwardPass::Convolve(size_t l, Range rows) {
+  if (l != 0 || !model_.convolution.present()) return;
+  const ZoneTimer timer(profile_, Zone::kConvolution);
+  rows = Clip(rows, rows_);
+  const bool only_first = rows_ != batch_.tokens();  // KeepFirstRows: a row a text
+  size_t kept = 0;
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    const size_t length = batch_.length(text);
+    if (length == 0) continue;
+    const size_t first = only_first ? kept++ : static_cast<size_t>(batch_.starts[text]);
+    const size_t begin = std::max(rows.begin, first);
+    const size_t end = std::min(rows.end, first + (only_first ? 1 : length));
+    if (begin >= end) continue;
+    const MatView<const float> windows = {WindowRow(text, begin - first), end - begin,
+                                          model_.convolution.in(), model_.spec.hidden};
+    GemmArgs args = model_.convolution.Arguments(windows);
+    args.epilogue.c = hidden_.Row(begin);
+    args.epilogue.c_stride = hidden_.stride;
+    args.epilogue.residual = args.epilogue.c;
+    args.epilogue.residual_stride = hidden_.stride;
+    Gemm(args);
+  }
+  NormRowsInto(1, Sublayer::kAttention, model_.convolution_norm, Part(hidden_, rows),
+               Part(hidden_, rows), rows.begin);
 }
 
 void ForwardPass::FinalNorm(Range rows) {
@@ -360,7 +425,7 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
       args.out = context_.Row(first) + head * args.head_dim;
       args.out_stride = context_.stride;
       float* scratch = scratch_ + worker * scratch_floats_;
-      ScorePositions(l, &args, scratch + attention_floats_);
+      ScorePositions(l, head, &args, scratch + attention_floats_);
       ShowGlobals(text, &args, scratch + attention_floats_);
       attend(args, scratch);
       for (const int32_t query : GlobalQueries(text, args)) {
@@ -461,7 +526,7 @@ void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
       AttentionArgs args = AttentionOf(l, text, head);
       args.query_begin = sinks.query_begin + block * kQueryBlock;
       args.query_end = std::min(args.query_begin + kQueryBlock, end);
-      ScorePositions(l, &args, scratch_ + attention_floats_);
+      ScorePositions(l, head, &args, scratch_ + attention_floats_);
       ShowGlobals(text, &args, scratch_ + attention_floats_);
       weigh(args, scratch_, rows.As<float>(), stride);
       for (const int32_t query : GlobalQueries(text, args)) {

@@ -42,12 +42,25 @@ struct LayerWeights {
   NormWeights attention_output_norm, ffn_output_norm;
   Linear distances;   // head_dim -> 2 * max_positions - 1, or absent
   Linear global_qkv;  // as qkv, or absent
+  // head_dim -> heads * position_stride: a head's rows score by its own columns; or absent.
+  Linear position_keys, position_queries;
 
   LayerWeights Alias() const {
-    return {qkv.Alias(),       attention_output.Alias(), ffn_gate.Alias(), ffn_up.Alias(),
-            ffn_down.Alias(),  attention_norm,           ffn_norm,         query_norm,
-            key_norm,          attention_output_norm,    ffn_output_norm,  distances.Alias(),
-            global_qkv.Alias()};
+    return {qkv.Alias(),
+            attention_output.Alias(),
+            ffn_gate.Alias(),
+            ffn_up.Alias(),
+            ffn_down.Alias(),
+            attention_norm,
+            ffn_norm,
+            query_norm,
+            key_norm,
+            attention_output_norm,
+            ffn_output_norm,
+            distances.Alias(),
+            global_qkv.Alias(),
+            position_keys.Alias(),
+            position_queries.Alias()};
   }
 };
 
@@ -63,12 +76,14 @@ struct Encoder::Impl {
   const float* type = nullptr;      // [types, size] or null
   NormWeights embedding_norm;
   Linear projection;
+  Linear convolution;  // taps * hidden -> hidden, or absent
+  NormWeights convolution_norm;
   std::vector<LayerWeights> layers;
   NormWeights final_norm;
-  std::vector<const float*> rotary_tables;     // [rotaries][positions, columns]
-  const float* score_bias = nullptr;           // [heads, 2 * max_tokens - 1], or null
-  std::vector<int32_t> distance_index;         // [2 * max_positions - 1]: columns of `distances`
-  Workspace arena;                             // everything packed or copied
+  std::vector<const float*> rotary_tables;  // [rotaries][positions, columns]
+  const float* score_bias = nullptr;        // [heads, 2 * max_tokens - 1], or null
+  std::vector<int32_t> distance_index;      // [2 * max_tokens - 1]: columns of scores of positions
+  Workspace arena;                          // everything packed or copied
   std::shared_ptr<const TensorSource> source;  // if tables are used in place
   size_t mapped_bytes = 0;                     // of those tables
   std::unique_ptr<Executor> executor;          // knows no weights, only threads and workspaces
@@ -103,9 +118,15 @@ struct Encoder::Impl {
   size_t max_tokens() const;  // of one text
   // Floats a token that scores of content against positions take, for queries or for keys.
   size_t position_stride() const {
-    return layers.empty() || !layers.front().distances.present()
-               ? 0
-               : RoundUp(layers.front().distances.out(), kPanelColumns);
+    const size_t columns = spec.layers.front().distances.present()
+                               ? 2 * spec.embeddings.max_positions - 1
+                               : 2 * spec.relative_positions.span;
+    return RoundUp(columns, kPanelColumns);
+  }
+  // Fills distance_index, if positions score.
+  void IndexDistances();
+  bool norms_before_projection() const {
+    return projection.present() && spec.embeddings.norm_place == EmbeddingNorm::kBeforeProjection;
   }
   bool gated() const { return !layers.empty() && layers.front().ffn_gate.present(); }
   uint64_t MultiplyAdds(size_t tokens) const;  // of the products with weights
@@ -148,6 +169,10 @@ class ForwardPass {
   void QuantizeIntermediate(size_t l, Range rows);                // u as bytes, if they are read
   void FeedForwardDown(size_t l, Range rows, Range panels = {});  // h += u W2 + b
 
+  // After the first layer's PostNorm, if the model has a convolution; else nothing:
+  //   h = norm(h + act(w Wc + b)), w the embedded rows of the tokens around.
+  void Convolve(size_t l, Range rows);
+
   // A pre-norm model whose layers norm the outputs of sublayers too has those (c Wo + b, u W2 + b)
   // in x instead of adding them at once; PostNorm then does h += norm(x).
 
@@ -189,7 +214,10 @@ class ForwardPass {
   void VisitTurnedUnits(size_t l, Range rows, Range panels, const Visit& visit);
   void NormHeads(size_t l, Range rows, Range panels);
   void Rotate(size_t l, Range rows, Range panels);
-  void ScorePositions(size_t l, AttentionArgs* args, float* scratch) const;
+  void ScorePositions(size_t l, size_t head, AttentionArgs* args, float* scratch) const;
+  void PlaceWindows();
+  void KeepEmbedded(Range rows);
+  float* WindowRow(size_t text, size_t token) const;
 
   ProductInput InputOf(size_t l, Sublayer sublayer) const {
     return {Input(l, sublayer), input_bytes_};
@@ -213,14 +241,18 @@ class ForwardPass {
   const int32_t* positions_ = nullptr;  // [tokens]
   MatView<float> embedded_;             // [tokens, embedding size], only with a projection
   MatView<float> hidden_;               // [tokens, hidden]
-  MatView<float> normed_;               // [tokens, hidden], only pre-norm
-  MatView<float> context_;              // [tokens, heads * head_dim]
-  MatView<float> up_;                   // [tokens, intermediate]
-  MatView<float> gate_;                 // [tokens, intermediate], only gated
-  QuantizedRows input_bytes_;           // [tokens, hidden], these three only with int8
-  QuantizedRows context_bytes_;         // [tokens, heads * head_dim]
-  QuantizedRows up_bytes_;              // [tokens, intermediate]
-  float* qkv_[2] = {};  // [head_units, unit_stride]: a unit is [tokens, head_stride]
+  // Only with a convolution: the rows of texts with zero rows between, before and after them, one
+  // right after another, so that the rows around a token are one row of the product.
+  float* windows_ = nullptr;           // [tokens + (texts + 1) * (taps / 2), hidden]
+  std::vector<size_t> window_starts_;  // [texts]: where the rows around its first token begin
+  MatView<float> normed_;              // [tokens, hidden], only pre-norm
+  MatView<float> context_;             // [tokens, heads * head_dim]
+  MatView<float> up_;                  // [tokens, intermediate]
+  MatView<float> gate_;                // [tokens, intermediate], only gated
+  QuantizedRows input_bytes_;          // [tokens, hidden], these three only with int8
+  QuantizedRows context_bytes_;        // [tokens, heads * head_dim]
+  QuantizedRows up_bytes_;             // [tokens, intermediate]
+  float* qkv_[2] = {};                 // [head_units, unit_stride]: a unit is [tokens, head_stride]
   size_t unit_stride_ = 0;
   float* global_qkv_[2] = {};          // as qkv_, only if the batch has global tokens
   std::vector<int32_t> global_keys_;   // [global tokens]: places in their texts

@@ -164,6 +164,7 @@ void LatencyPass::Run(const Task& task, size_t worker) {
   if (task.stages & kDown) pass_.FeedForwardDown(l, task.rows, task.columns);
   if (task.stages & kFeedForwardNorm) {
     pass_.PostNorm(l, Sublayer::kFeedForward, task.rows);
+    pass_.Convolve(l, task.rows);
     if (last) pass_.FinalNorm(task.rows);
     if (!last) pass_.PreNorm(l + 1, Sublayer::kAttention, task.rows);
   }

@@ -45,7 +45,7 @@ class LatencyPass {
     kUp = 64,                // panels
     kUpBytes = 128,          // int8: what the second product reads
     kDown = 256,             // panels
-    kFeedForwardNorm = 512,  // post-norm of feed-forward, next layer's pre-norm or the final norm
+    kFeedForwardNorm = 512,  // post-norm and convolution, next layer's pre-norm or the final norm
     kNextQkv = 1024,         // Q, K and V of the next layer; of the first one after kEmbed
   };
   struct Task {

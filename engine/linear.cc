@@ -17,12 +17,23 @@ size_t StoredOutputs(const TensorRef& ref, size_t out) {
   return ref.fused_rows == 0 ? out : ref.fused_rows;
 }
 
-Status CheckRange(const TensorRef& ref, size_t out) {
-  const bool inside =
-      ref.fused_rows == 0
-          ? ref.row_begin == 0 && (ref.row_count == 0 || ref.row_count == out)
-          : ref.row_count == out && out <= ref.fused_rows && ref.row_begin <= ref.fused_rows - out;
-  if (inside) return {};
+// Row of a tensor's part that output n is, counted from row_begin on.
+size_t RowOf(const TensorRef& ref, size_t n) {
+  return ref.group_rows == 0 ? n : n / ref.group_rows * ref.group_step + n % ref.group_rows;
+}
+
+bool IsInside(const TensorRef& ref, size_t out) {
+  if (ref.fused_rows == 0) {
+    return ref.group_rows == 0 && ref.row_begin == 0 &&
+           (ref.row_count == 0 || ref.row_count == out);
+  }
+  const size_t rows = out == 0 ? 0 : RowOf(ref, out - 1) + 1;
+  return ref.row_count == out && rows <= ref.fused_rows && ref.row_begin <= ref.fused_rows - rows;
+}
+
+// `group`: of the block's outputs; rows that stand apart do so by the same groups.
+Status CheckRange(const TensorRef& ref, size_t out, size_t group) {
+  if (IsInside(ref, out) && (ref.group_rows == 0 || ref.group_rows == group)) return {};
   return InvalidArgument("tensor '" + ref.name + "': rows " + std::to_string(ref.row_begin) +
                          " to " + std::to_string(ref.row_begin + ref.row_count) +
                          " are not the part of it that the model needs; check the architecture");
@@ -31,13 +42,21 @@ Status CheckRange(const TensorRef& ref, size_t out) {
 std::vector<size_t> StoredShape(const LinearRef& ref, size_t in, size_t out) {
   const size_t stored = StoredOutputs(ref.weight, out);
   if (ref.groups != 0) return {stored, in / ref.groups, 1};
+  if (ref.taps != 0) return {stored, in / ref.taps, ref.taps};
   if (ref.transposed) return {in, stored};
   return {stored, in};
 }
 
-// Groups need whole tensors, and as many inputs and outputs each.
+bool IsConvolution(const LinearRef& ref) { return ref.groups != 0 || ref.taps != 0; }
+
+// Groups need whole tensors, and as many inputs and outputs each; taps need whole tensors.
 Status CheckGroups(const LinearRef& ref, size_t in, size_t out) {
   const bool plain = !ref.transposed && ref.weight.fused_rows == 0;
+  if (ref.taps != 0 && (!plain || ref.groups != 0 || in % ref.taps != 0)) {
+    return InvalidArgument("tensor '" + ref.weight.name + "': " + std::to_string(ref.taps) +
+                           " taps of " + std::to_string(in) +
+                           " inputs cannot be; check the model's config");
+  }
   if (ref.groups == 0 || (plain && in % ref.groups == 0 && out % ref.groups == 0)) return {};
   return InvalidArgument("tensor '" + ref.weight.name + "': " + std::to_string(ref.groups) +
                          " groups of " + std::to_string(in) + " inputs and " + std::to_string(out) +
@@ -53,6 +72,15 @@ std::vector<int32_t> ColumnMap(const LinearBlock& block) {
     columns[n / group * padded + n % group] = static_cast<int32_t>(n);
   }
   return columns;
+}
+
+// Packed column -> row of the weight from row_begin on, -1 for padding.
+std::vector<int32_t> RowMap(const LinearBlock& block) {
+  std::vector<int32_t> rows = ColumnMap(block);
+  for (int32_t& row : rows) {
+    if (row >= 0) row = static_cast<int32_t>(RowOf(block.ref->weight, static_cast<size_t>(row)));
+  }
+  return rows;
 }
 
 // Where panels go, and as what.
@@ -77,8 +105,9 @@ struct Panels {
 void PackMapped(const float* data, const LinearBlock& block, size_t in, const Panels& panels) {
   const LinearRef& ref = *block.ref;
   const size_t stored = StoredOutputs(ref.weight, block.out);
-  const std::vector<int32_t> columns = ColumnMap(block);
-  WeightView view{.data = data, .k = in, .n = block.out, .k_stride = 1, .n_stride = in};
+  const std::vector<int32_t> columns = RowMap(block);
+  const size_t rows = block.out == 0 ? 0 : RowOf(ref.weight, block.out - 1) + 1;
+  WeightView view{.data = data, .k = in, .n = rows, .k_stride = 1, .n_stride = in};
   if (ref.transposed) {
     view.data += ref.weight.row_begin;
     view.k_stride = stored;
@@ -92,7 +121,7 @@ void PackMapped(const float* data, const LinearBlock& block, size_t in, const Pa
 // Converts and packs one panel after another: its rows are read into a small buffer.
 Status PackConverted(const TensorSource& source, const TensorInfo& tensor, const LinearBlock& block,
                      size_t in, const Panels& panels) {
-  const std::vector<int32_t> columns = ColumnMap(block);
+  const std::vector<int32_t> columns = RowMap(block);
   std::vector<float> rows(kPanelColumns * in);
   std::array<int32_t, kPanelColumns> local;
   for (size_t begin = 0; begin < columns.size(); begin += kPanelColumns) {
@@ -124,18 +153,32 @@ std::vector<float> SpreadGroups(const std::vector<float>& rows, size_t groups, s
   return matrix;
 }
 
+// rows [out, in, taps] -> [out, taps, in]
+std::vector<float> TapsFirst(const std::vector<float>& rows, size_t taps, size_t in, size_t out) {
+  std::vector<float> matrix(rows.size());
+  for (size_t n = 0; n < out; ++n) {
+    for (size_t c = 0; c < in; ++c) {
+      for (size_t tap = 0; tap < taps; ++tap) {
+        matrix[(n * taps + tap) * in + c] = rows[(n * in + c) * taps + tap];
+      }
+    }
+  }
+  return matrix;
+}
+
 Status PackWeight(WeightReader& weights, const LinearBlock& block, size_t in,
                   const Panels& panels) {
   const LinearRef& ref = *block.ref;
   POZOR_TRY(const TensorInfo* tensor,
             weights.Take(ref.weight.name, StoredShape(ref, in, block.out)));
   const TensorSource& source = weights.source();
-  if (const float* mapped = ref.groups == 0 ? source.Map(*tensor) : nullptr) {
+  if (const float* mapped = IsConvolution(ref) ? nullptr : source.Map(*tensor)) {
     PackMapped(mapped, block, in, panels);
-  } else if (ref.transposed || ref.groups != 0) {  // a panel needs values from the whole tensor
+  } else if (ref.transposed || IsConvolution(ref)) {  // a panel needs values from the whole tensor
     std::vector<float> whole(tensor->elements());
     POZOR_RETURN_IF_ERROR(source.Read(*tensor, 0, whole.size(), whole.data()));
     if (ref.groups != 0) whole = SpreadGroups(whole, ref.groups, in, block.out);
+    if (ref.taps != 0) whole = TapsFirst(whole, ref.taps, in / ref.taps, block.out);
     PackMapped(whole.data(), block, in, panels);
   } else {
     POZOR_RETURN_IF_ERROR(PackConverted(source, *tensor, block, in, panels));
@@ -151,11 +194,12 @@ Status PackBias(WeightReader& weights, const LinearBlock& block, float* bias) {
   if (!ref.present()) return {};
   const std::array<size_t, 1> shape = {StoredOutputs(ref, block.out)};
   POZOR_TRY(const TensorInfo* tensor, weights.Take(ref.name, shape));
-  std::vector<float> values(block.out);
-  POZOR_RETURN_IF_ERROR(weights.source().Read(*tensor, ref.row_begin, block.out, values.data()));
+  std::vector<float> values(block.out == 0 ? 0 : RowOf(ref, block.out - 1) + 1);
+  POZOR_RETURN_IF_ERROR(
+      weights.source().Read(*tensor, ref.row_begin, values.size(), values.data()));
   const std::vector<int32_t> columns = ColumnMap(block);
   for (size_t p = 0; p < columns.size(); ++p) {
-    if (columns[p] >= 0) bias[p] = values[static_cast<size_t>(columns[p])];
+    if (columns[p] >= 0) bias[p] = values[RowOf(ref, static_cast<size_t>(columns[p]))];
   }
   return {};
 }
@@ -170,12 +214,12 @@ size_t Linear::PackedBytes(size_t in, size_t packed_columns, PackedLayout layout
 
 Status Linear::Check(WeightReader& weights, const LinearBlock& block, size_t in) {
   const LinearRef& ref = *block.ref;
-  POZOR_RETURN_IF_ERROR(CheckRange(ref.weight, block.out));
+  POZOR_RETURN_IF_ERROR(CheckRange(ref.weight, block.out, block.group));
   POZOR_RETURN_IF_ERROR(CheckGroups(ref, in, block.out));
   POZOR_TRY([[maybe_unused]] const TensorInfo* weight,
             weights.Take(ref.weight.name, StoredShape(ref, in, block.out)));
   if (!ref.bias.present()) return {};
-  POZOR_RETURN_IF_ERROR(CheckRange(ref.bias, block.out));
+  POZOR_RETURN_IF_ERROR(CheckRange(ref.bias, block.out, block.group));
   const std::array<size_t, 1> bias_shape = {StoredOutputs(ref.bias, block.out)};
   POZOR_TRY([[maybe_unused]] const TensorInfo* bias, weights.Take(ref.bias.name, bias_shape));
   return {};

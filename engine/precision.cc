@@ -32,8 +32,25 @@ std::string_view ProductName(ProductKind kind) {
 
 bool KeysShiftFreely(const EncoderSpec&, const LayerSpec& layer) {
   return layer.rotary == kNone && !layer.distances.present() && !layer.key_norm.gamma.present() &&
-         !layer.global_query.weight.present();
+         !layer.global_query.weight.present() && !layer.position_query.weight.present();
 }
+
+namespace {
+
+// What is no product of the plan, and runs in f32 beside those that are.
+void NoteBeside(const EncoderSpec& spec, PrecisionPlan* plan) {
+  for (size_t l = 0; l < plan->size(); ++l) {
+    const LayerSpec& layer = spec.layers[l];
+    if (layer.position_key.weight.present() || layer.position_query.weight.present()) {
+      (*plan)[l][ProductKind::kAttention].reason += "; scores of positions in f32";
+    }
+  }
+  if (spec.convolution.linear.weight.present()) {
+    plan->front()[ProductKind::kDown].reason += "; the convolution after it in f32";
+  }
+}
+
+}  // namespace
 
 PrecisionPlan Int8Plan(const EncoderSpec& spec) {
   PrecisionPlan plan(spec.layers.size());
@@ -46,6 +63,7 @@ PrecisionPlan Int8Plan(const EncoderSpec& spec) {
     if (KeysShiftFreely(spec, spec.layers[l])) continue;
     attention = {NumberFormat::kF32, "keys that depend on positions cannot be centred"};
   }
+  NoteBeside(spec, &plan);
   return plan;
 }
 
@@ -62,7 +80,9 @@ PrecisionPlan Bf16Plan(const EncoderSpec& spec) {
     choice = {NumberFormat::kBf16, "weights rounded to bf16; sums in f32"};
   }
   layer[ProductKind::kAttention] = {NumberFormat::kF32, "no weights"};
-  return PrecisionPlan(spec.layers.size(), layer);
+  PrecisionPlan plan(spec.layers.size(), layer);
+  NoteBeside(spec, &plan);
+  return plan;
 }
 
 }  // namespace pozor

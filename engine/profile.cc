@@ -38,6 +38,8 @@ std::string_view ZoneName(Zone zone) {
       return "feed-forward-up";
     case Zone::kFeedForwardDown:
       return "feed-forward-down";
+    case Zone::kConvolution:
+      return "convolution";
     case Zone::kPool:
       return "pool";
     case Zone::kHead:

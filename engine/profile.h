@@ -23,6 +23,7 @@ enum class Zone : uint8_t {
   kQuantize,
   kFeedForwardUp,
   kFeedForwardDown,
+  kConvolution,
   kPool,
   kHead,
   kWrite,

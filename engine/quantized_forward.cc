@@ -13,9 +13,11 @@ const NormWeights* Encoder::Impl::NormBefore(size_t l, Sublayer sublayer) const 
     norm = sublayer == Sublayer::kAttention ? &layers[l].attention_norm : &layers[l].ffn_norm;
   } else if (sublayer == Sublayer::kFeedForward) {
     norm = &layers[l].attention_norm;
+  } else if (l == 1 && convolution.present()) {
+    norm = &convolution_norm;
   } else if (l > 0) {
     norm = &layers[l - 1].ffn_norm;
-  } else if (!projection.present()) {
+  } else if (!norms_before_projection()) {
     norm = &embedding_norm;
   }
   return norm == nullptr || norm->gamma == nullptr ? nullptr : norm;

@@ -35,6 +35,10 @@ struct TensorRef {
   size_t row_begin = 0;
   size_t row_count = 0;
   size_t fused_rows = 0;  // outputs of the whole fused tensor; 0: not fused
+  // The rows of a part may stand in groups of so many, each `group_step` rows after the one before:
+  // heads of a tensor that has Q, K and V of a head side by side. 0: all together.
+  size_t group_rows = 0;
+  size_t group_step = 0;
 
   bool present() const { return !name.empty(); }
 };
@@ -47,6 +51,9 @@ struct LinearRef {
   // A convolution of width 1 in that many groups of inputs and outputs, [out, in / groups, 1]; 0: a
   // matrix. It runs as a matrix with zeros outside the groups.
   size_t groups = 0;
+  // A convolution over that many neighbouring rows, [out, in / taps, taps]; 0: a matrix. Its input
+  // is those rows one after another.
+  size_t taps = 0;
 };
 
 struct NormRef {
@@ -54,12 +61,16 @@ struct NormRef {
   TensorRef beta;   // [cols], or absent
 };
 
+// Where the norm of the embedding stands if there is a projection.
+enum class EmbeddingNorm : uint8_t { kBeforeProjection, kAfterProjection };
+
 struct EmbeddingSpec {
   TensorRef word;        // [vocab, size]
   TensorRef position;    // [max_positions, size], kLearned only
   TensorRef type;        // [types, size], or absent
   NormRef norm;          // or absent
-  LinearRef projection;  // size -> hidden after the norm, or absent
+  LinearRef projection;  // size -> hidden, or absent
+  EmbeddingNorm norm_place = EmbeddingNorm::kBeforeProjection;
   PositionKind position_kind = PositionKind::kLearned;
   float word_scale = 1.0f;
   size_t vocab_size = 0;
@@ -84,6 +95,31 @@ struct ScoreBiasSpec {
   TensorRef table;            // [buckets, heads], kBuckets only: half of them for j > i
   size_t buckets = 32;        // even
   size_t max_distance = 128;  // from here on all distances share the last bucket
+};
+
+// Which row of a table of relative positions stands for a distance.
+enum class DistanceRows : uint8_t {
+  kClipped,      // its own; beyond the span the outermost one
+  kLogarithmic,  // its own within half the span, beyond in logarithmic steps up to max_distance
+};
+
+// Disentangled attention (He et al. 2021, DeBERTa): a table of relative positions, which layers
+// project as they do content (LayerSpec::position_key, position_query).
+struct RelativePositionSpec {
+  size_t span = 0;  // rows on either side of distance 0; 0: no such table
+  DistanceRows rows = DistanceRows::kClipped;
+  size_t max_distance = 0;  // kLogarithmic
+  TensorRef table = {};     // [2 * span, hidden], distance 0 at row `span`
+  NormRef norm = {};        // of its rows, or absent
+};
+
+// Beside the first layer of a post-norm model (DeBERTa-v2's):
+//   h = norm(h + act(x W^T + b)), x the rows of `taps` neighbouring tokens before that layer,
+// zero beyond the ends of the text.
+struct ConvolutionSpec {
+  LinearRef linear;  // or absent; `taps` is odd
+  NormRef norm;
+  Activation activation = Activation::kTanh;
 };
 
 // Rotation of queries and keys (kernels/rotary.h). Pair i of `columns` / 2 turns at position p by
@@ -123,6 +159,11 @@ struct LayerSpec {
   // Shaw et al. 2018, Huang et al. 2020. [2 * max_positions - 1, head_dim], distance 0 in the
   // middle; or absent.
   TensorRef distances;
+
+  // Projections of EncoderSpec::relative_positions, hidden -> heads * head_dim, or absent. With row
+  // p that stands for i - j, scores get q_i . position_key(p) and k_j . position_query(p) before
+  // they are scaled. They may be the layer's `key` and `query`.
+  LinearRef position_key, position_query;
 };
 
 struct EncoderSpec {
@@ -142,6 +183,8 @@ struct EncoderSpec {
   size_t token_limit = 0;  // tokens up to which this is the model; 0: as many as it has positions
   ScoreBiasSpec score_bias;
   bool distances_score_keys = false;  // of LayerSpec::distances
+  RelativePositionSpec relative_positions;
+  ConvolutionSpec convolution;
   std::vector<RotarySpec> rotaries;
   EmbeddingSpec embeddings;
   std::vector<LayerSpec> layers;

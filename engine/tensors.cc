@@ -27,9 +27,12 @@ class Walk {
     if (spec.type.present()) {
       POZOR_RETURN_IF_ERROR(Array("embeddings.type", {spec.type_count, spec.size}, &model_.type));
     }
-    POZOR_RETURN_IF_ERROR(Norm("embeddings.norm", spec.norm, spec.size, &model_.embedding_norm));
+    const size_t hidden = model_.spec.hidden;
+    const bool after = spec.norm_place == EmbeddingNorm::kAfterProjection;
+    POZOR_RETURN_IF_ERROR(
+        Norm("embeddings.norm", spec.norm, after ? hidden : spec.size, &model_.embedding_norm));
     if (!spec.projection.weight.present()) return {};
-    return F32("embeddings.projection", {spec.size, model_.spec.hidden}, &model_.projection);
+    return F32("embeddings.projection", {spec.size, hidden}, &model_.projection);
   }
 
   // Tables that are computed once a model from few numbers.
@@ -47,6 +50,15 @@ class Walk {
     return {};
   }
 
+  Status Convolution() {
+    const ConvolutionSpec& spec = model_.spec.convolution;
+    const size_t hidden = model_.spec.hidden;
+    if (!spec.linear.weight.present()) return {};
+    const Shape shape = {spec.linear.taps * hidden, hidden, spec.activation};
+    POZOR_RETURN_IF_ERROR(F32("convolution", shape, &model_.convolution));
+    return Norm("convolution.norm", spec.norm, hidden, &model_.convolution_norm);
+  }
+
   Status Layer(size_t l) {
     const EncoderSpec& spec = model_.spec;
     const LayerSpec& ref = spec.layers[l];
@@ -58,10 +70,7 @@ class Walk {
     POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kAttention, stem + "qkv"));
     POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kQkv, stem + "qkv",
                                   {hidden, model_.head_units() * model_.head_stride}, &layer.qkv));
-    if (ref.distances.present()) {
-      const Shape distances = {spec.head_dim, 2 * spec.embeddings.max_positions - 1};
-      POZOR_RETURN_IF_ERROR(F32(stem + "distances", distances, &layer.distances));
-    }
+    POZOR_RETURN_IF_ERROR(Positions(stem, ref, &layer));
     if (ref.global_query.weight.present()) {
       const Shape global = {hidden, model_.head_units() * model_.head_stride};
       POZOR_RETURN_IF_ERROR(F32(stem + "global_qkv", global, &layer.global_qkv));
@@ -81,6 +90,20 @@ class Walk {
         Product(l, ProductKind::kDown, stem + "down", {ffn, hidden}, &layer.ffn_down));
     POZOR_RETURN_IF_ERROR(Norm(stem + "ffn_norm", ref.ffn_norm, hidden, &layer.ffn_norm));
     return FurtherNorms(stem, ref, &layer);
+  }
+
+  Status Positions(const std::string& stem, const LayerSpec& ref, LayerWeights* layer) {
+    const EncoderSpec& spec = model_.spec;
+    const Shape learned = {spec.head_dim, 2 * spec.embeddings.max_positions - 1};
+    const Shape of_heads = {spec.head_dim, spec.heads * model_.position_stride()};
+    if (ref.distances.present()) {
+      POZOR_RETURN_IF_ERROR(F32(stem + "distances", learned, &layer->distances));
+    }
+    if (ref.position_key.weight.present()) {
+      POZOR_RETURN_IF_ERROR(F32(stem + "position_keys", of_heads, &layer->position_keys));
+    }
+    if (!ref.position_query.weight.present()) return {};
+    return F32(stem + "position_queries", of_heads, &layer->position_queries);
   }
 
   Status FurtherNorms(const std::string& stem, const LayerSpec& ref, LayerWeights* layer) {
@@ -181,6 +204,7 @@ Status VisitTensors(Encoder::Impl& model, const TensorVisitor& visit) {
   Walk walk(model, visit);
   POZOR_RETURN_IF_ERROR(walk.Embeddings());
   POZOR_RETURN_IF_ERROR(walk.Positions());
+  POZOR_RETURN_IF_ERROR(walk.Convolution());
   for (size_t l = 0; l < model.layers.size(); ++l) POZOR_RETURN_IF_ERROR(walk.Layer(l));
   return walk.Norm("final_norm", model.spec.final_norm, model.spec.hidden, &model.final_norm);
 }

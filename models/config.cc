@@ -263,6 +263,17 @@ std::vector<size_t> Config::SizesOr(std::string_view key, size_t absent, size_t 
   return sizes;
 }
 
+size_t Config::SizeOrNone(std::string_view key, size_t most, std::string_view effect) {
+  const JsonValue* value = Take(key, effect);
+  if (value == nullptr || (value->is_int() && value->as_int() < 0)) return 0;
+  if (value->is_int() && value->as_int() > 0 && static_cast<size_t>(value->as_int()) <= most) {
+    return static_cast<size_t>(value->as_int());
+  }
+  Wrong(key, value,
+        "a whole number from 1 to " + std::to_string(most) + ", or -1 for none, is needed");
+  return 0;
+}
+
 float Config::PositiveOr(std::string_view key, double absent, std::string_view effect) {
   const JsonValue* value = Take(key, effect);
   if (value == nullptr) return static_cast<float>(absent);
@@ -300,6 +311,25 @@ std::vector<std::string> Config::Texts(std::string_view key, std::string_view ef
   }
   if (!all) Wrong(key, value, "a list of texts is needed");
   return texts;
+}
+
+std::vector<std::string> Config::Parts(std::string_view key, std::string_view effect) {
+  const JsonValue* value = Find(key);
+  std::vector<std::string> parts;
+  if (value == nullptr || !value->is_string()) {
+    parts = Texts(key, effect);
+  } else {
+    const std::string text = TextOr(key, "", effect) + "|";
+    for (size_t begin = 0, end; (end = text.find('|', begin)) != text.npos; begin = end + 1) {
+      parts.push_back(text.substr(begin, end - begin));
+    }
+  }
+  for (std::string& part : parts) {
+    const size_t first = std::min(part.find_first_not_of(' '), part.size());
+    part = part.substr(first, part.find_last_not_of(' ') + 1 - first);
+    for (char& c : part) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return parts;
 }
 
 Activation Config::ActivationOr(std::string_view key, std::string_view absent,

@@ -37,12 +37,17 @@ class Config {
   // `count` whole numbers, or one that stands for all.
   std::vector<size_t> SizesOr(std::string_view key, size_t absent, size_t count, size_t most,
                               std::string_view effect);
+  // A positive whole number; 0 if it is negative, as some configs spell "none", absent or null.
+  size_t SizeOrNone(std::string_view key, size_t most, std::string_view effect);
   // A positive finite number.
   float PositiveOr(std::string_view key, double absent, std::string_view effect);
   bool FlagOr(std::string_view key, bool absent, std::string_view effect);
   std::string TextOr(std::string_view key, std::string_view absent, std::string_view effect);
   // A list of texts; empty if the key is absent.
   std::vector<std::string> Texts(std::string_view key, std::string_view effect);
+  // A list of texts, or one text with '|' between its parts; in lower case, without spaces around.
+  // Empty if the key is absent.
+  std::vector<std::string> Parts(std::string_view key, std::string_view effect);
   // hidden_act and its kin; refuses names that Pozor has no function for.
   Activation ActivationOr(std::string_view key, std::string_view absent, std::string_view effect);
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "tests/support/compare.h"
@@ -27,6 +28,48 @@ TEST_CASE("buckets of distances") {
     CAPTURE(c.distance);
     CHECK(DistanceBucket(c.distance, spec) == c.bucket);
   }
+}
+
+struct RowCase {
+  ptrdiff_t distance;
+  size_t row;
+};
+
+void CheckRows(const RelativePositionSpec& spec, std::span<const RowCase> cases) {
+  CAPTURE(spec.span);
+  for (const RowCase& c : cases) {
+    CAPTURE(c.distance);
+    CHECK(RelativePositionRow(c.distance, spec) == c.row);
+  }
+  for (ptrdiff_t distance = -3000; distance < 3000; ++distance) {  // windows of columns need this
+    CHECK(RelativePositionRow(distance, spec) <= RelativePositionRow(distance + 1, spec));
+  }
+  CHECK(RelativePositionRow(-100000, spec) == 0);
+  CHECK(RelativePositionRow(100000, spec) == 2 * spec.span - 1);
+}
+
+TEST_CASE("rows of relative positions, as transformers gives them") {
+  const RelativePositionSpec base = {
+      .span = 256, .rows = DistanceRows::kLogarithmic, .max_distance = 512};
+  const RowCase base_cases[] = {{0, 256},    {1, 257},    {-1, 255},  {127, 383}, {128, 384},
+                                {129, 385},  {131, 387},  {132, 387}, {200, 425}, {255, 448},
+                                {256, 448},  {300, 463},  {500, 510}, {509, 511}, {512, 511},
+                                {-128, 128}, {-129, 127}, {-200, 87}, {-400, 23}, {-510, 1},
+                                {-511, 1},   {-512, 0}};
+  CheckRows(base, base_cases);
+  const RelativePositionSpec small = {
+      .span = 8, .rows = DistanceRows::kLogarithmic, .max_distance = 64};
+  const RowCase small_cases[] = {{0, 8},   {3, 11},  {4, 12},  {5, 13},  {10, 13}, {11, 14},
+                                 {25, 14}, {26, 15}, {63, 15}, {64, 15}, {-4, 4},  {-5, 3},
+                                 {-10, 3}, {-11, 2}, {-26, 1}, {-63, 1}, {-64, 0}};
+  CheckRows(small, small_cases);
+  const RelativePositionSpec clipped = {.span = 3, .rows = DistanceRows::kClipped};
+  const RowCase clipped_cases[] = {{0, 3}, {2, 5}, {3, 5}, {-2, 1}, {-3, 0}, {-4, 0}};
+  CheckRows(clipped, clipped_cases);
+  const RelativePositionSpec least = {
+      .span = 2, .rows = DistanceRows::kLogarithmic, .max_distance = 40};
+  const RowCase least_cases[] = {{0, 2}, {1, 3}, {7, 3}, {-1, 1}, {-7, 1}};
+  for (const RowCase& c : least_cases) CHECK(RelativePositionRow(c.distance, least) == c.row);
 }
 
 TEST_CASE("slopes of heads: powers of two, then every second one of twice as many") {

@@ -110,6 +110,58 @@ const Case kCases[] = {
        b.fused_qkv = true;
        b.spec.causal = true;
      }},
+    {"norm after the embedding's projection",
+     [](TinyModelBuilder& b) {
+       b.spec.embeddings.size = 24;
+       b.spec.embeddings.norm_place = EmbeddingNorm::kAfterProjection;
+     }},
+    {"norm after the embedding's projection, pre-norm",
+     [](TinyModelBuilder& b) {
+       b.spec.embeddings.size = 24;
+       b.spec.embeddings.norm_place = EmbeddingNorm::kAfterProjection;
+       b.spec.norm_place = NormPlace::kPre;
+     }},
+    {"heads of a fused tensor with Q, K and V side by side",
+     [](TinyModelBuilder& b) { b.fused_qkv = b.interleaved_heads = true; }},
+    {"the same, stored transposed",
+     [](TinyModelBuilder& b) { b.fused_qkv = b.interleaved_heads = b.transposed = true; }},
+    {"the same, read in copies",
+     [](TinyModelBuilder& b) {
+       b.fused_qkv = b.interleaved_heads = true;
+       b.mappable = false;
+     }},
+    {"relative positions score queries and keys, clipped, projections of their own",
+     [](TinyModelBuilder& b) { b.spec.relative_positions.span = 9; }},
+    {"relative positions score queries and keys, logarithmic, normed, the layers' projections",
+     [](TinyModelBuilder& b) {
+       b.spec.relative_positions = {
+           .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
+       b.shared_positions = true;
+       b.spec.score_scale = 0.2f;
+     }},
+    {"relative positions score queries alone, fused heads, read in copies",
+     [](TinyModelBuilder& b) {
+       b.spec.relative_positions.span = 90;
+       b.key_positions = false;
+       b.fused_qkv = b.interleaved_heads = true;
+       b.mappable = false;
+     }},
+    {"relative positions score keys alone, two heads, window",
+     [](TinyModelBuilder& b) {
+       b.spec.heads = 2;
+       b.spec.relative_positions = {
+           .span = 7, .rows = DistanceRows::kLogarithmic, .max_distance = 30};
+       b.query_positions = false;
+       b.spec.layers[1].window = 5;
+     }},
+    {"convolution beside the first layer", [](TinyModelBuilder& b) { b.taps = 3; }},
+    {"convolution over five tokens, GELU, layers that share weights",
+     [](TinyModelBuilder& b) {
+       b.taps = 5;
+       b.spec.convolution.activation = Activation::kGelu;
+       b.spec.layers[1].same_as = 0;
+       b.mappable = false;
+     }},
     {"windows and global tokens",
      [](TinyModelBuilder& b) {
        b.globals = true;
@@ -290,6 +342,84 @@ const Refusal kRefusals[] = {
      StatusCode::kUnsupported, "norms of heads"},
     {"groups that do not divide", [](EncoderSpec& s) { s.layers[0].ffn_up.groups = 3; },
      StatusCode::kInvalidArgument, "3 groups of 40 inputs"},
+    {"relative positions that no layer scores",
+     [](EncoderSpec& s) { s.relative_positions.span = 4; }, StatusCode::kUnsupported,
+     "that no layer scores"},
+    {"layers that score relative positions that are not there",
+     [](EncoderSpec& s) { s.layers[1].position_key = s.layers[1].key; }, StatusCode::kUnsupported,
+     "that are not there"},
+    {"relative positions without end",
+     [](EncoderSpec& s) {
+       s.relative_positions.span = size_t{1} << 40;
+       s.layers[1].position_key = s.layers[1].key;
+     },
+     StatusCode::kUnsupported, "1099511627776 rows on either side"},
+    {"logarithmic steps that lead nowhere",
+     [](EncoderSpec& s) {
+       s.relative_positions = {.span = 20, .rows = DistanceRows::kLogarithmic, .max_distance = 11};
+       s.layers[1].position_key = s.layers[1].key;
+     },
+     StatusCode::kUnsupported, "20 rows on either side up to distance 11"},
+    {"a table of relative positions that is not in the file",
+     [](EncoderSpec& s) {
+       s.relative_positions.span = 20;
+       s.relative_positions.table.name = "relative";
+       s.layers[1].position_key = s.layers[1].key;
+     },
+     StatusCode::kNotFound, "relative"},
+    {"a table of relative positions of other rows",
+     [](EncoderSpec& s) {
+       s.relative_positions.span = 20;
+       s.relative_positions.table.name = "word";
+       s.layers[1].position_key = s.layers[1].key;
+     },
+     StatusCode::kCorrupt, "word"},
+    {"a projection of relative positions of another shape",
+     [](EncoderSpec& s) {
+       s.relative_positions.span = 25;
+       s.relative_positions.table.name = "word";
+       s.layers[1].position_query = s.layers[1].ffn_up;
+     },
+     StatusCode::kCorrupt, "layer1.up.weight"},
+    {"relative positions beside learned distances",
+     [](EncoderSpec& s) {
+       s.relative_positions.span = 20;
+       s.layers[1].position_key = s.layers[1].key;
+       s.layers[2].distances.name = "word";
+     },
+     StatusCode::kUnsupported, "learned distances beside relative positions"},
+    {"a convolution over an even number of tokens",
+     [](EncoderSpec& s) {
+       s.convolution.linear = s.layers[0].ffn_up;
+       s.convolution.linear.taps = 2;
+     },
+     StatusCode::kUnsupported, "over 2 tokens"},
+    {"a convolution in a pre-norm model",
+     [](EncoderSpec& s) {
+       s.norm_place = NormPlace::kPre;
+       s.convolution.linear = s.layers[0].ffn_up;
+       s.convolution.linear.taps = 3;
+     },
+     StatusCode::kUnsupported, "in a pre-norm model"},
+    {"groups of rows outside a fused tensor",
+     [](EncoderSpec& s) {
+       TensorRef& ref = s.layers[0].query.weight;
+       ref.fused_rows = 36 * 3 - 13;
+       ref.row_count = 36;
+       ref.group_rows = 12;
+       ref.group_step = 36;
+       ref.row_begin = 24;
+     },
+     StatusCode::kInvalidArgument, "layer0.query.weight"},
+    {"groups of rows that are no heads",
+     [](EncoderSpec& s) {
+       TensorRef& ref = s.layers[0].query.weight;
+       ref.fused_rows = 36 * 3;
+       ref.row_count = 36;
+       ref.group_rows = 9;
+       ref.group_step = 27;
+     },
+     StatusCode::kInvalidArgument, "layer0.query.weight"},
     {"odd number of buckets", [](EncoderSpec& s) { s.score_bias.buckets = 31; },
      StatusCode::kUnsupported, "31 buckets"},
     {"tables for texts without end",

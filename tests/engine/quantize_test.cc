@@ -71,6 +71,22 @@ const Case kCases[] = {
        b.spec.layers[1].window = 3;
        b.spec.causal = true;
      }},
+    {"relative positions score queries and keys, norm after the embedding's projection",
+     [](TinyModelBuilder& b) {
+       b.spec.relative_positions = {
+           .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
+       b.shared_positions = true;
+       b.spec.score_scale = 0.17f;
+       b.spec.embeddings.size = 24;
+       b.spec.embeddings.norm_place = EmbeddingNorm::kAfterProjection;
+     }},
+    {"relative positions score queries, convolution",
+     [](TinyModelBuilder& b) {
+       b.spec.relative_positions.span = 20;
+       b.key_positions = false;
+       b.spec.score_scale = 0.2f;
+       b.taps = 3;
+     }},
 };
 
 // Mean of 1 - cosine of the rows.

@@ -60,7 +60,7 @@ struct Model {
 };
 
 std::vector<Model> Models() {
-  std::vector<Model> models(11);
+  std::vector<Model> models(13);
   models[0].name = "post-norm";
   models[1].name = "gated pre-norm";
   models[1].builder.gated = true;
@@ -99,6 +99,16 @@ std::vector<Model> Models() {
   plan[1][ProductKind::kAttention].format = NumberFormat::kF32;
   plan[2][ProductKind::kOutput].format = NumberFormat::kF32;
   CompletePlan(&plan);
+  models[11].name = "relative positions, convolution";
+  TinyModelBuilder& relative = models[11].builder;
+  relative.spec.relative_positions = {
+      .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
+  relative.shared_positions = true;
+  relative.taps = 3;
+  models[12].builder = relative;
+  models[12].name = "int8, relative positions score queries, convolution";
+  models[12].builder.key_positions = false;
+  models[12].builder.int8 = true;
   return models;
 }
 

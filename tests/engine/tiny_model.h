@@ -71,12 +71,19 @@ class TinyModelBuilder {
   bool biases = true;
   bool gated = false;
   bool type_table = true;
-  bool distances = false;     // learned keys of distances in every layer
-  bool globals = false;       // projections of global tokens in every layer
-  bool head_norms = false;    // of queries and keys
-  bool output_norms = false;  // of both sublayers
-  bool int8 = false;          // every product
-  PrecisionPlan plan;         // or these; empty: f32
+  bool distances = false;  // learned keys of distances in every layer
+  bool globals = false;    // projections of global tokens in every layer
+  // Of spec.relative_positions, if there are any: projections of their own, or the layer's key and
+  // query; and which of the two scores there are.
+  bool shared_positions = false;
+  bool query_positions = true;
+  bool key_positions = true;
+  size_t taps = 0;                 // of a convolution beside the first layer; 0: none
+  bool interleaved_heads = false;  // of fused_qkv: Q, K and V of a head side by side
+  bool head_norms = false;         // of queries and keys
+  bool output_norms = false;       // of both sublayers
+  bool int8 = false;               // every product
+  PrecisionPlan plan;              // or these; empty: f32
   uint64_t seed = 1;
 
   TinyModelBuilder() {
@@ -103,13 +110,16 @@ class TinyModelBuilder {
     if (type_table) {
       embeddings.type = Tensor("type", {embeddings.type_count, embeddings.size}, 0.5f);
     }
-    embeddings.norm = Norm("embedding_norm", embeddings.size);
+    const bool after = embeddings.norm_place == EmbeddingNorm::kAfterProjection;
+    embeddings.norm = Norm("embedding_norm", after ? spec.hidden : embeddings.size);
     if (embeddings.size != spec.hidden) {
       embeddings.projection = Product("projection", embeddings.size, spec.hidden);
     }
     if (spec.score_bias.kind == ScoreBias::kBuckets) {
       spec.score_bias.table = Tensor("bias", {spec.score_bias.buckets, spec.heads}, 1.0f);
     }
+    RelativePositions();
+    Convolution();
     for (size_t l = 0; l < spec.layers.size(); ++l) Layer("layer" + std::to_string(l), l);
     if (spec.norm_place == NormPlace::kPre) spec.final_norm = Norm("final_norm", spec.hidden);
     return source_;
@@ -144,6 +154,53 @@ class TinyModelBuilder {
     return ref;
   }
 
+  void RelativePositions() {
+    RelativePositionSpec& positions = spec.relative_positions;
+    if (positions.span == 0) return;
+    positions.table = Tensor("relative", {2 * positions.span, spec.hidden}, 1.0f);
+    if (positions.rows == DistanceRows::kLogarithmic) {
+      positions.norm = Norm("relative_norm", spec.hidden);
+    }
+  }
+
+  void Convolution() {
+    if (taps == 0) return;
+    LinearRef& ref = spec.convolution.linear;
+    ref.taps = taps;
+    ref.weight = Tensor("convolution.weight", {spec.hidden, spec.hidden, taps}, 0.15f);
+    ref.bias = Tensor("convolution.bias", {spec.hidden}, 0.2f);
+    spec.convolution.norm = Norm("convolution.norm", spec.hidden);
+  }
+
+  void PositionProducts(const std::string& name, LayerSpec* layer) {
+    if (spec.relative_positions.span == 0) return;
+    const size_t inner = spec.heads * spec.head_dim;
+    if (key_positions) {
+      layer->position_query =
+          shared_positions ? layer->query : Product(name + ".position_query", spec.hidden, inner);
+    }
+    if (!query_positions) return;
+    layer->position_key =
+        shared_positions ? layer->key : Product(name + ".position_key", spec.hidden, inner);
+  }
+
+  void FusedQkv(const std::string& name, LayerSpec* layer) {
+    const size_t inner = spec.heads * spec.head_dim;
+    const LinearRef all = Product(name + ".qkv", spec.hidden, 3 * inner);
+    LinearRef* parts[] = {&layer->query, &layer->key, &layer->value};
+    for (size_t i = 0; i < 3; ++i) {
+      *parts[i] = all;
+      for (TensorRef* ref : {&parts[i]->weight, &parts[i]->bias}) {
+        ref->row_begin = i * (interleaved_heads ? spec.head_dim : inner);
+        ref->row_count = inner;
+        ref->fused_rows = 3 * inner;
+        if (!interleaved_heads) continue;
+        ref->group_rows = spec.head_dim;
+        ref->group_step = 3 * spec.head_dim;
+      }
+    }
+  }
+
   void Layer(const std::string& name, size_t l) {
     LayerSpec& layer = spec.layers[l];
     const size_t inner = spec.heads * spec.head_dim;
@@ -155,21 +212,13 @@ class TinyModelBuilder {
       return;
     }
     if (fused_qkv) {
-      const LinearRef all = Product(name + ".qkv", spec.hidden, 3 * inner);
-      LinearRef* parts[] = {&layer.query, &layer.key, &layer.value};
-      for (size_t i = 0; i < 3; ++i) {
-        *parts[i] = all;
-        for (TensorRef* ref : {&parts[i]->weight, &parts[i]->bias}) {
-          ref->row_begin = i * inner;
-          ref->row_count = inner;
-          ref->fused_rows = 3 * inner;
-        }
-      }
+      FusedQkv(name, &layer);
     } else {
       layer.query = Product(name + ".query", spec.hidden, inner);
       layer.key = Product(name + ".key", spec.hidden, kv_inner);
       layer.value = Product(name + ".value", spec.hidden, kv_inner);
     }
+    PositionProducts(name, &layer);
     if (distances) {
       layer.distances =
           Tensor(name + ".distances", {2 * spec.embeddings.max_positions - 1, spec.head_dim}, 0.5f);

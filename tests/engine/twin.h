@@ -40,6 +40,7 @@ class Twin {
       if (!pre) h = Norm(layer.attention_norm, h);
       Add(&h, Norm(layer.ffn_output_norm, FeedForward(layer, pre ? Norm(layer.ffn_norm, h) : h)));
       if (!pre) h = Norm(layer.ffn_norm, h);
+      if (l == 0) Convolve(result.hidden.front(), &h);
     }
     if (spec_.final_norm.gamma.present()) h = Norm(spec_.final_norm, h);
     result.hidden.push_back(h);
@@ -88,8 +89,32 @@ class Twin {
       }
       sum.push_back(row);
     }
-    sum = Norm(e.norm, sum);
-    return e.projection.weight.present() ? Product(e.projection, sum, spec_.hidden) : sum;
+    const bool after = e.norm_place == EmbeddingNorm::kAfterProjection;
+    if (!after) sum = Norm(e.norm, sum);
+    if (e.projection.weight.present()) sum = Product(e.projection, sum, spec_.hidden);
+    return after ? Norm(e.norm, sum) : sum;
+  }
+
+  // h = norm(h + act(convolution of x)), nothing before the first row and after the last.
+  void Convolve(const Rows& x, Rows* h) const {
+    const ConvolutionSpec& spec = spec_.convolution;
+    if (!spec.linear.weight.present()) return;
+    const std::vector<float>& weight = source_.Values(spec.linear.weight.name);
+    const size_t taps = spec.linear.taps, hidden = spec_.hidden;
+    for (size_t t = 0; t < x.size(); ++t) {
+      for (size_t n = 0; n < hidden; ++n) {
+        double sum = source_.Values(spec.linear.bias.name)[n];
+        for (size_t tap = 0; tap < taps; ++tap) {
+          const size_t row = t + tap - taps / 2;  // wraps around before the first row
+          if (row >= x.size()) continue;
+          for (size_t c = 0; c < hidden; ++c) {
+            sum += x[row][c] * static_cast<double>(weight[(n * hidden + c) * taps + tap]);
+          }
+        }
+        (*h)[t][n] += ReferenceActivation(spec.activation, sum);
+      }
+    }
+    *h = Norm(spec.norm, *h);
   }
 
   Rows Product(const LinearRef& ref, const Rows& x, size_t out) const {
@@ -100,7 +125,9 @@ class Twin {
     for (const std::vector<double>& row : x) {
       std::vector<double> sums(out);
       for (size_t n = 0; n < out; ++n) {
-        const size_t output = ref.weight.row_begin + n;
+        const size_t group = std::max<size_t>(ref.weight.group_rows, 1);
+        const size_t step = std::max<size_t>(ref.weight.group_step, 1);
+        const size_t output = ref.weight.row_begin + n / group * step + n % group;
         const size_t groups = std::max<size_t>(ref.groups, 1), inputs = row.size() / groups;
         const size_t first = n / (out / groups) * inputs;  // input of the output's group
         for (size_t k = 0; k < inputs; ++k) {
@@ -199,10 +226,47 @@ class Twin {
     return score;
   }
 
-  double Score(const LayerSpec& layer, const double* q, const double* k, size_t head, size_t i,
-               size_t j) const {
-    const auto apart = static_cast<ptrdiff_t>(i) - static_cast<ptrdiff_t>(j);
-    double score = Distances(layer, q, k, apart);
+  // The table of relative positions as a layer projects it: [2 * span, heads * head_dim], or none.
+  struct PositionRows {
+    Rows keys, queries;
+  };
+
+  PositionRows ProjectPositions(const LayerSpec& layer) const {
+    const RelativePositionSpec& positions = spec_.relative_positions;
+    const std::vector<float>& table = source_.Values(positions.table.name);
+    Rows rows;
+    for (size_t r = 0; r < 2 * positions.span; ++r) {
+      const auto begin = table.begin() + static_cast<std::ptrdiff_t>(r * spec_.hidden);
+      rows.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(spec_.hidden));
+    }
+    rows = Norm(positions.norm, rows);
+    const size_t inner = spec_.heads * spec_.head_dim;
+    PositionRows projected;
+    if (layer.position_key.weight.present()) {
+      projected.keys = Product(layer.position_key, rows, inner);
+    }
+    if (layer.position_query.weight.present()) {
+      projected.queries = Product(layer.position_query, rows, inner);
+    }
+    return projected;
+  }
+
+  double Positions(const PositionRows& positions, const double* q, const double* k, size_t head,
+                   ptrdiff_t apart) const {
+    if (spec_.relative_positions.span == 0) return 0;
+    const size_t row = RelativePositionRow(apart, spec_.relative_positions);
+    double score = 0;
+    for (size_t c = 0; c < spec_.head_dim; ++c) {
+      const size_t column = head * spec_.head_dim + c;
+      if (!positions.keys.empty()) score += q[c] * positions.keys[row][column];
+      if (!positions.queries.empty()) score += k[c] * positions.queries[row][column];
+    }
+    return score;
+  }
+
+  double Score(const LayerSpec& layer, const PositionRows& positions, const double* q,
+               const double* k, size_t head, ptrdiff_t apart) const {
+    double score = Distances(layer, q, k, apart) + Positions(positions, q, k, head, apart);
     for (size_t c = 0; c < spec_.head_dim; ++c) score += q[c] * k[c];
     const double scale = spec_.score_scale != 0
                              ? static_cast<double>(spec_.score_scale)
@@ -239,6 +303,7 @@ class Twin {
     NormHeads(layer.key_norm, &k);
     Rotate(layer, &q);
     Rotate(layer, &k);
+    const PositionRows positions = ProjectPositions(layer);
     Rows context(x.size(), std::vector<double>(spec_.heads * d));
     for (size_t head = 0; head < spec_.heads; ++head) {
       const size_t kv = head / (spec_.heads / kv_heads);
@@ -247,7 +312,9 @@ class Twin {
         double sum = 0;
         for (size_t j = 0; j < x.size(); ++j) {
           if (!Sees(layer, i, j) && (globals.empty() || globals[j] == 0)) continue;
-          sum += weights[i][j] = std::exp(Score(layer, &q[i][head * d], &k[j][kv * d], head, i, j));
+          const auto apart = static_cast<ptrdiff_t>(i) - static_cast<ptrdiff_t>(j);
+          sum += weights[i][j] =
+              std::exp(Score(layer, positions, &q[i][head * d], &k[j][kv * d], head, apart));
         }
         for (size_t j = 0; j < x.size(); ++j) {
           weights[i][j] /= sum;

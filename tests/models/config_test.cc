@@ -95,6 +95,39 @@ TEST_CASE("a list with anything but texts is refused") {
   }
 }
 
+TEST_CASE("negative sizes that mean none, and lists in one text") {
+  Config config =
+      Parse(R"({"a":-1,"b":5,"c":null,"list":["X "," y"],"text":"P2C | c2p","one":"x"})");
+  CHECK(config.SizeOrNone("a", 10, "a") == 0);
+  CHECK(config.SizeOrNone("b", 10, "b") == 5);
+  CHECK(config.SizeOrNone("c", 10, "c") == 0);
+  CHECK(config.SizeOrNone("absent", 10, "absent") == 0);
+  CHECK(config.Parts("list", "list") == std::vector<std::string>{"x", "y"});
+  CHECK(config.Parts("text", "text") == std::vector<std::string>{"p2c", "c2p"});
+  CHECK(config.Parts("one", "one") == std::vector<std::string>{"x"});
+  CHECK(config.Parts("absent", "absent").empty());
+  REQUIRE(config.status().ok());
+  for (const char* text : {R"({"k":0})", R"({"k":11})", R"({"k":"5"})", R"({"k":1.5})"}) {
+    CAPTURE(text);
+    Config bad = Parse(text);
+    CHECK(bad.SizeOrNone("k", 10, "k") == 0);
+    REQUIRE_FALSE(bad.status().ok());
+    CHECK(bad.status().message().find("or -1 for none, is needed") != std::string::npos);
+  }
+  for (const char* text : {R"({"k":0})", R"({"k":[1]})", R"({"k":{"a":1}})"}) {
+    CAPTURE(text);
+    Config bad = Parse(text);
+    CHECK(bad.Parts("k", "k").empty());
+    CHECK_FALSE(bad.status().ok());
+  }
+  for (const char* text : {R"({"k":""})", R"({"k":"||"})", R"({"k":"  "})"}) {
+    CAPTURE(text);
+    Config odd = Parse(text);
+    for (const std::string& part : odd.Parts("k", "k")) CHECK(part.empty());
+    CHECK(odd.status().ok());
+  }
+}
+
 TEST_CASE("every activation of transformers has a function or is refused by name") {
   const char* known[] = {"gelu",
                          "gelu_python",
