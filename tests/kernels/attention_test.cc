@@ -27,6 +27,7 @@ struct Case {
   size_t buckets = 0;   // of scores of content against position
   bool by_key = false;  // those of keys as well, else of queries only
   size_t globals = 0;   // keys that everybody sees
+  bool by_query = true;
 };
 
 std::string Name(const Case& c) {
@@ -34,6 +35,7 @@ std::string Name(const Case& c) {
          (c.window == kNoWindow ? "" : " window " + std::to_string(c.window)) +
          (c.causal ? " causal" : "") + (c.bias ? " bias" : "") +
          (c.buckets == 0 ? "" : " buckets " + std::to_string(c.buckets)) +
+         (c.by_query ? "" : " of keys only") +
          (c.globals == 0 ? "" : " globals " + std::to_string(c.globals));
 }
 
@@ -91,7 +93,7 @@ struct Head {
     args.causal = options.causal;
     if (options.bias) args.relative_bias = bias.data() + options.tokens - 1;
     if (options.buckets > 0) {
-      args.query_positions = query_positions.data();
+      if (options.by_query) args.query_positions = query_positions.data();
       if (options.by_key) args.key_positions = key_positions.data();
       args.position_stride = options.buckets;
       args.position_index = index.data() + options.tokens - 1;
@@ -123,7 +125,9 @@ struct Head {
         double score = options.bias ? static_cast<double>(bias[n - 1 + j - i]) : 0.0;
         if (options.buckets > 0) {
           const auto bucket = static_cast<size_t>(index[n - 1 + i - j]);
-          score += static_cast<double>(query_positions[i * options.buckets + bucket]);
+          if (options.by_query) {
+            score += static_cast<double>(query_positions[i * options.buckets + bucket]);
+          }
           if (options.by_key) {
             score += static_cast<double>(key_positions[j * options.buckets + bucket]);
           }
@@ -199,6 +203,7 @@ std::vector<Case> Cases() {
   for (const size_t tokens : {1, 2, 17, 70, 130, 600}) {
     cases.push_back({tokens, 12, kNoWindow, false, false, 9});
     cases.push_back({tokens, 32, kNoWindow, tokens == 70, tokens == 17, 2 * tokens - 1, true});
+    cases.push_back({tokens, 24, kNoWindow, false, false, 11, true, 0, false});
     for (const size_t window : {0, 3, 50}) {
       for (const size_t globals : {1, 3}) {
         if (globals > tokens) continue;
