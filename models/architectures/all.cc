@@ -10,6 +10,8 @@
   X(kElectra)                  \
   X(kAlbert)                   \
   X(kMpnet)                    \
+  X(kDeberta)                  \
+  X(kDebertaV2)                \
   X(kBigBird)                  \
   X(kModernBert)               \
   X(kNomicBert)                \
