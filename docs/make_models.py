@@ -95,7 +95,8 @@ each (the README has MiniLM's numbers).
 * Usual is a cosine of at least 0.9995 in the mean and 0.999 for every text in int8, 0.9998 and 0.9995
   in bf16. Notes say what is worse and why, and what int8 leaves in f32 by itself: products whose
   integers would not be what the model means. Embeddings, their projection,
-  the projections of global tokens, norms, softmax and residual sums are f32.
+  the projections of global tokens, scores of positions, DeBERTa's convolution, norms, softmax and
+  residual sums are f32.
 * **bf16** rounds weights to bf16. These numbers come from a CPU without bf16 products, where the
   weights are widened and the mathematics is f32; CPUs that have them round the inputs as well.
 

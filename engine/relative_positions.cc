@@ -54,8 +54,8 @@ Status CheckRelativePositions(const EncoderSpec& spec) {
   };
   bool projected = false, learned = false;
   for (const LayerSpec& layer : spec.layers) {
-    projected = projected || layer.position_key.weight.present() ||
-                layer.position_query.weight.present();
+    projected =
+        projected || layer.position_key.weight.present() || layer.position_query.weight.present();
     learned = learned || layer.distances.present();
   }
   if (projected != (positions.span != 0)) {

@@ -14,8 +14,9 @@ void ReadEmbeddings(Config& config, EncoderSpec* spec) {
   EmbeddingSpec& embeddings = spec->embeddings;
   embeddings.word.name = "embeddings.word_embeddings.weight";
   embeddings.norm = Norm("embeddings.LayerNorm");
-  embeddings.size = config.SizeOr("embedding_size", spec->hidden, kMostHidden,
-                                  "columns of the tables; projected to hidden_size before the norm");
+  embeddings.size =
+      config.SizeOr("embedding_size", spec->hidden, kMostHidden,
+                    "columns of the tables; projected to hidden_size before the norm");
   if (embeddings.size != spec->hidden) {
     embeddings.projection = DenseWith("embeddings.embed_proj", false);
     embeddings.norm_place = EmbeddingNorm::kAfterProjection;
@@ -55,10 +56,11 @@ void ReadRelativePositions(Config& config, const DebertaScores& scores, EncoderS
   const size_t span = config.SizeOrNone("max_relative_positions", kMostPositions,
                                         "the largest distance; -1: as many as there are positions");
   if (relative != (scores.query_positions || scores.key_positions)) {
-    config.Fail(Unsupported(
-        config.name() + (relative ? ": relative_attention is true and pos_att_type names no score"
-                                  : ": relative_attention is false and pos_att_type names scores") +
-        "; check the configuration"));
+    config.Fail(
+        Unsupported(config.name() +
+                    (relative ? ": relative_attention is true and pos_att_type names no score"
+                              : ": relative_attention is false and pos_att_type names scores") +
+                    "; check the configuration"));
   }
   if (!relative) return;
   RelativePositionSpec& positions = spec->relative_positions;
