@@ -27,9 +27,20 @@ constexpr size_t kPrefetchInterval = 8;
 constexpr size_t kPrefetchLines = 4;
 
 // Steps unrolled: the fewer instructions stand beside the multiply-adds, the less a busy sibling
-// thread or a short product costs (12 rows: 97 % of the peak, 90 % without). Elsewhere than on
-// AVX-512 so few registers are left that g++ 12 moves accumulators about and loses more than that.
-constexpr size_t kUnroll = HWY_TARGET == HWY_AVX3 ? 4 : 1;
+// thread or a short product costs. AVX-512, 12 rows: 97 % of the peak, 90 % without; AVX2 beside a
+// busy sibling, 128 rows: 72 %, 59 % without.
+constexpr size_t kUnroll = HWY_TARGET == HWY_AVX3 ? 4 : HWY_TARGET == HWY_AVX2 ? 8 : 1;
+
+// On AVX2, with 16 registers, g++ 12 moves accumulators about in an unrolled loop, unless it is
+// told that every operand of a product is read once more behind it.
+constexpr bool kHoldsOperands = HWY_TARGET == HWY_AVX2;
+
+// Tells it so. Emits no instruction.
+HWY_INLINE void Hold([[maybe_unused]] const VF& operand) {
+#if HWY_TARGET == HWY_AVX2
+  asm volatile("" : : "x"(operand.raw));
+#endif
+}
 
 struct TileInputs {
   const float* a;  // first row
@@ -40,6 +51,47 @@ struct TileInputs {
   // `prefetch_lines` lines, a multiple of kPrefetchLines, every kPrefetchInterval steps.
   const float* prefetch;
   size_t prefetch_lines;
+};
+
+// The rows of A that a tile reads. Without operands to hold one pointer goes from step to step;
+// with them a pointer a row stays and one index for all goes on once an unrolled loop's body, which
+// is the least that six rows can do with.
+template <size_t kRows>
+class RowsOfA {
+ public:
+  static constexpr size_t kSteps = kHoldsOperands ? kUnroll : 1;  // that Advance goes on by
+
+  RowsOfA(const float* a, size_t stride) : a_(a), stride_(stride) {
+    if constexpr (!kHoldsOperands) return;
+    HWY_UNROLL(8)
+    for (size_t i = 0; i < kRows; ++i) {
+      rows_[i] = a + i * stride;
+      POZOR_HIDE_VALUE(rows_[i]);
+    }
+  }
+
+  // The element of row i, `ahead` steps on, in every lane.
+  HWY_INLINE VF Element(size_t i, size_t ahead) const {
+    const DF df;
+    if constexpr (kHoldsOperands) return hn::Set(df, rows_[i][index_ + ahead]);
+    return hn::Set(df, a_[i * stride_]);
+  }
+  HWY_INLINE void Advance() {
+    if constexpr (kHoldsOperands) {
+      index_ += kSteps;
+      POZOR_HIDE_VALUE(index_);
+    } else {
+      ++a_;
+      POZOR_HIDE_VALUE(a_);
+    }
+  }
+  HWY_INLINE void AdvanceByOne() { kHoldsOperands ? void(++index_) : void(++a_); }
+
+ private:
+  const float* a_;
+  size_t stride_;
+  const float* rows_[kRows];
+  size_t index_ = 0;
 };
 
 // Where a tile goes whose epilogue is at most a bias and a residual: no detour through the stack,
@@ -65,17 +117,17 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
     for (size_t v = 0; v < kVectors; ++v) acc[i][v] = hn::Zero(df);
   }
 
-  const float* HWY_RESTRICT a = in.a;
+  RowsOfA<kRows> a(in.a, in.a_stride);
   const float* HWY_RESTRICT b = in.b;
   const float* prefetch = in.prefetch;
-  const size_t a_stride = in.a_stride, panel_stride = in.panel_stride;
-  const auto step = [&](const float* HWY_RESTRICT step_a,
+  const size_t panel_stride = in.panel_stride;
+  const auto step = [&](size_t ahead,
                         const float* HWY_RESTRICT step_b) HWY_ATTR __attribute__((always_inline)) {
     // The shorter side of the tile stays in registers, the longer one passes through one.
     if constexpr (kRows < kVectors) {
       VF column_a[kRows];
       HWY_UNROLL(8)
-      for (size_t i = 0; i < kRows; ++i) column_a[i] = hn::Set(df, step_a[i * a_stride]);
+      for (size_t i = 0; i < kRows; ++i) column_a[i] = a.Element(i, ahead);
       HWY_UNROLL(8)
       for (size_t v = 0; v < kVectors; ++v) {
         const VF element_b =
@@ -83,6 +135,7 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
         HWY_UNROLL(8)
         for (size_t i = 0; i < kRows; ++i) {
           acc[i][v] = hn::MulAdd(column_a[i], element_b, acc[i][v]);
+          Hold(acc[i][v]);
         }
       }
     } else {
@@ -94,14 +147,20 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
       }
       HWY_UNROLL(8)
       for (size_t i = 0; i < kRows; ++i) {
-        const VF element_a = hn::Set(df, step_a[i * a_stride]);
+        const VF element_a = a.Element(i, ahead);
         HWY_UNROLL(8)
         for (size_t v = 0; v < kVectors; ++v) {
           acc[i][v] = hn::MulAdd(element_a, row_b[v], acc[i][v]);
+          Hold(acc[i][v]);
         }
+        Hold(element_a);
+      }
+      HWY_UNROLL(8)
+      for (size_t v = 0; v < kVectors; ++v) {
+        Hold(row_b[v]);
       }
     }
-    if constexpr (kUnroll > 1) {
+    if constexpr (kUnroll > 1 && !kHoldsOperands) {
       // Fixes the order of the steps: g++ 12 otherwise puts a step's products off to the next one
       // and runs out of registers.
       HWY_UNROLL(8)
@@ -123,13 +182,12 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
     for (size_t u = 0; u < kPrefetchInterval / kUnroll; ++u, b += kUnroll * kPanelColumns) {
       HWY_UNROLL(8)
       for (size_t s = 0; s < kUnroll; ++s) {
-        step(a, b + s * kPanelColumns);
-        ++a;
-        POZOR_HIDE_VALUE(a);
+        step(s % a.kSteps, b + s * kPanelColumns);
+        if (s % a.kSteps == a.kSteps - 1) a.Advance();
       }
     }
   }
-  for (; left != 0; --left, ++a, b += kPanelColumns) step(a, b);
+  for (; left != 0; --left, a.AdvanceByOne(), b += kPanelColumns) step(0, b);
 
   HWY_UNROLL(8)
   for (size_t i = 0; i < kRows; ++i) {
