@@ -6,7 +6,6 @@
 #include <exception>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "engine/forward.h"
@@ -51,6 +50,7 @@ struct Executor::Call {
   size_t threads;
   size_t places;  // threads that may be inside at once: those of callers with one thread as well
   size_t batch_tokens;
+  size_t company_tokens = 0;  // of a forward pass that carries other callers' texts as well
 
   bool cancelled() const {
     return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
@@ -59,8 +59,8 @@ struct Executor::Call {
 
 namespace {
 
-// Some 10 microseconds if nobody comes; a pass takes milliseconds.
-constexpr int kYieldsForCompany = 20;
+// Spent once if nobody comes; a pass with company takes some milliseconds.
+constexpr std::chrono::microseconds kTimeForCompany{100};
 
 Status CancelledByCaller() { return Cancelled("encoding: stopped by the caller"); }
 
@@ -98,13 +98,14 @@ class Place {
   bool inside_;
 };
 
-// The caller's own place.
+// The place of a caller who brings so many tokens that nobody could take them along.
 class Entry {
  public:
-  Entry(Turnstile& turnstile, size_t limit) : turnstile_(turnstile) {
+  Entry(Turnstile& turnstile, size_t limit, size_t tokens) : turnstile_(turnstile) {
+    request_.tokens = tokens;
     turnstile_.Enter(request_, limit);
   }
-  ~Entry() { turnstile_.Leave(); }
+  ~Entry() { turnstile_.Leave(&request_); }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
 
@@ -121,7 +122,7 @@ struct Company {
     for (Request* other : std::span(requests).subspan(1)) {
       turnstile.Finish(*other, status.ok() ? other->status : status);
     }
-    turnstile.Leave();
+    turnstile.Leave(requests.front());
   }
   Company(const Company&) = delete;
   Company& operator=(const Company&) = delete;
@@ -183,7 +184,7 @@ Status Executor::EncodeMicroBatch(const RaggedBatch& batch, const MicroBatch& mi
 
 // The batch as it is, for listeners who count on its own order.
 Status Executor::EncodeWhole(const Call& call, const Sinks& sinks) {
-  const Entry entry(turnstile_, call.places);
+  const Entry entry(turnstile_, call.places, call.batch.tokens());
   Lease memory(*this);
   EncodedRows rows(encoder_.Forward(call.batch, memory->workspace, sinks), RowsRead::kAll,
                    call.options.rows);
@@ -192,31 +193,58 @@ Status Executor::EncodeWhole(const Call& call, const Sinks& sinks) {
 
 // A single micro-batch; texts of callers who wait come along as far as they fit.
 Status Executor::EncodeTogether(const Call& call) {
+  const GraphOptions& options = call.options;
   Request request;
   request.batch = &call.batch;
   request.pool = &call.pool;
-  request.kind = static_cast<int>(call.options.rows);
+  request.options = {options.rows, options.mode, options.threads, options.batch_tokens,
+                     options.max_memory};
+  request.shareable = options.profile == nullptr;  // a profile is of the caller's own texts
+  request.cancel = options.cancel;
+  request.tokens = call.batch.tokens();
   std::vector<Request*> own = {&request};
   if (!turnstile_.Enter(request, call.places)) return request.status;
   Company company(turnstile_, std::move(own));
-  const size_t tokens = call.batch.tokens();
-  if (call.options.profile == nullptr && tokens < call.batch_tokens) {
-    // Callers who came along a moment ago are awake, but may not have got back here yet.
-    for (int i = 0; i < kYieldsForCompany && turnstile_.waiting() + 1 < company_; ++i) {
-      std::this_thread::yield();
-    }
-    turnstile_.TakeWaiting(call.batch_tokens - tokens, &company.requests);
-    company_ = company.requests.size();
-  }
+  if (request.cancelled()) return company.status = CancelledByCaller();
+  if (request.shareable) Invite(call, &company.requests);
   company.status = Guarded([&] { return RunRequests(call, company.requests); });
+  if (company.requests.size() > 1 && !company.status.ok()) {
+    // What all of them together cannot have, each may have alone.
+    RunOneByOne(call, company.requests);
+    company.status = Status();
+  }
   return company.status.ok() ? request.status : company.status;
 }
 
+// Adds callers who wait to the one who is inside.
+void Executor::Invite(const Call& call, std::vector<Request*>* requests) {
+  if (call.company_tokens <= call.batch.tokens()) return;
+  // Callers who came along a moment ago are awake, but may not have got back here yet.
+  if (company_ > 1) turnstile_.AwaitWaiting(company_ - 1, kTimeForCompany);
+  turnstile_.TakeWaiting(call.places, call.company_tokens, requests);
+  company_ = requests->size();
+  for (size_t i = requests->size() - 1; i > 0; --i) {
+    Request* other = (*requests)[i];
+    if (!other->cancelled()) continue;
+    turnstile_.Finish(*other, CancelledByCaller());
+    requests->erase(requests->begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
+// Each by a forward pass of its own.
+void Executor::RunOneByOne(const Call& call, std::span<Request* const> requests) {
+  for (Request* const& request : requests) {
+    Status status = Guarded([&] { return RunRequests(call, {&request, 1}); });
+    if (!status.ok()) request->status = std::move(status);
+  }
+}
+
 // One forward pass over the batches of all requests; each gets the status of its own pooling.
-Status Executor::RunRequests(const Call& call, std::span<Request* const> requests) {
+Status Executor::RunRequests(Call call, std::span<Request* const> requests) {
   Lease memory(*this);
   RaggedBatch all = *requests[0]->batch;
   if (requests.size() > 1) {
+    call.threads = 1;  // all places were taken: no thread is to spare
     memory->gathered.Clear();
     for (const Request* request : requests) memory->gathered.Append(*request->batch);
     all = memory->gathered.View();
@@ -250,7 +278,7 @@ EncodedRows Executor::ForwardShared(const Call& call, const RaggedBatch& batch,
 
 // Throughput mode: every thread takes one micro-batch after another.
 Status Executor::EncodeSideBySide(const Call& call, std::span<const MicroBatch> plan) {
-  const Entry entry(turnstile_, call.places);
+  const Entry entry(turnstile_, call.places, call.batch.tokens());
   std::atomic<size_t> next{0};
   FirstError error;
   RunTeam(std::min(call.threads, plan.size()), [&](size_t worker) {
@@ -268,7 +296,7 @@ Status Executor::EncodeSideBySide(const Call& call, std::span<const MicroBatch> 
 
 // Latency mode: all threads on one micro-batch, then on the next.
 Status Executor::EncodeInTurn(const Call& call, std::span<const MicroBatch> plan) {
-  const Entry entry(turnstile_, call.places);
+  const Entry entry(turnstile_, call.places, call.batch.tokens());
   Lease memory(*this);
   for (const MicroBatch& micro_batch : plan) {
     if (call.cancelled()) return CancelledByCaller();
@@ -301,23 +329,36 @@ Status Executor::Encode(const RaggedBatch& batch, const GraphOptions& options,
   return {};
 }
 
-// Lowers the number of threads until the passes of all of them fit under the ceiling.
+// Memory of the process without that of forward passes.
+size_t Executor::BytesWithoutPasses() {
+  const size_t resident = ResidentBytesWith(encoder_.mapped_bytes());
+  return resident - std::min(resident, IdleBytes());
+}
+
+// Memory of passes of `tokens` tokens each on `threads` threads, side by side or all on one.
+size_t Executor::BytesOfPasses(size_t tokens, size_t longest, size_t threads) const {
+  return std::max(threads * encoder_.WorkspaceBytes(tokens, longest),
+                  LatencyPass::Bytes(encoder_.impl(), tokens, longest, threads));
+}
+
+// Lowers the number of threads until the passes of all of them fit under the ceiling, and carries
+// no texts of other callers if there is no room for a whole micro-batch.
 Status Executor::FitThreads(std::span<const MicroBatch> plan, Call* call) {
   const size_t ceiling = call->options.max_memory;
+  call->company_tokens = call->batch_tokens;
   if (ceiling == 0) return {};
   size_t tokens = 0, longest = 0;
   for (const MicroBatch& micro_batch : plan) {
     tokens = std::max(tokens, micro_batch.tokens);
     longest = std::max(longest, micro_batch.longest);
   }
-  const size_t resident = ResidentBytesWith(encoder_.mapped_bytes());
-  const size_t others = resident - std::min(resident, IdleBytes());
+  const size_t others = BytesWithoutPasses();
   const auto needed = [&](size_t threads) {
-    const size_t one = encoder_.WorkspaceBytes(tokens, longest);
-    return others +
-           std::max(threads * one, LatencyPass::Bytes(encoder_.impl(), tokens, longest, threads));
+    return others + BytesOfPasses(tokens, longest, threads);
   };
   while (call->threads > 1 && needed(call->threads) > ceiling) --call->threads;
+  const size_t whole = BytesOfPasses(call->batch_tokens, call->batch_tokens, call->threads);
+  if (others + whole > ceiling) call->company_tokens = 0;
   return CheckCeiling("the model and " + std::to_string(tokens) + " tokens at once", ceiling,
                       needed(call->threads));
 }

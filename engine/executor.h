@@ -84,6 +84,9 @@ class Executor {
   // Memory of forward passes that waits for the next ones.
   size_t IdleBytes();
 
+  // Callers who wait for a place.
+  size_t waiting() const { return turnstile_.waiting(); }
+
   // True if one micro-batch of `tokens` tokens keeps several threads busy for long enough to be
   // worth waking them.
   bool WorthSharing(size_t tokens) const;
@@ -95,10 +98,14 @@ class Executor {
   Status EncodeWhole(const Call& call, const Sinks& sinks);
   Status Dispatch(Call call, const Sinks& sinks, std::vector<MicroBatch>* plan);
   Status FitThreads(std::span<const MicroBatch> plan, Call* call);
+  size_t BytesWithoutPasses();
+  size_t BytesOfPasses(size_t tokens, size_t longest, size_t threads) const;
   Status EncodeTogether(const Call& call);
+  void Invite(const Call& call, std::vector<Request*>* requests);
   Status EncodeSideBySide(const Call& call, std::span<const MicroBatch> plan);
   Status EncodeInTurn(const Call& call, std::span<const MicroBatch> plan);
-  Status RunRequests(const Call& call, std::span<Request* const> requests);
+  Status RunRequests(Call call, std::span<Request* const> requests);
+  void RunOneByOne(const Call& call, std::span<Request* const> requests);
   EncodedRows ForwardShared(const Call& call, const RaggedBatch& batch, Workspace& workspace);
 
   const Encoder& encoder_;

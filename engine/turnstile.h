@@ -4,6 +4,7 @@
 #define POZOR_ENGINE_TURNSTILE_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "engine/batch.h"
+#include "engine/encoder.h"
+#include "engine/graph.h"
 #include "kernels/types.h"
 #include "pozor/status.h"
 
@@ -19,12 +22,25 @@ namespace pozor {
 
 using PoolFunction = std::function<Status(size_t text, MatView<const float> hidden)>;
 
-// A caller at the turnstile. `batch` and `pool` are null if nobody else can do its work.
+// Options of a call that a forward pass obeys: only calls that agree in all of them share one.
+struct PassOptions {
+  RowsRead rows = RowsRead::kAll;
+  EncodeMode mode = EncodeMode::kAuto;
+  size_t threads = 0, batch_tokens = 0, max_memory = 0;
+  bool operator==(const PassOptions&) const = default;
+};
+
+// A caller at the turnstile.
 struct Request {
   const RaggedBatch* batch = nullptr;
   const PoolFunction* pool = nullptr;
-  int kind = 0;   // only requests of one kind travel together
-  Status status;  // once done by somebody else
+  PassOptions options;
+  bool shareable = false;                     // somebody else may do its work
+  const std::atomic<bool>* cancel = nullptr;  // the caller wants no more of it; or null
+  size_t tokens = 0;                          // how much work it is, whoever does it
+  Status status;                              // once done by somebody else
+
+  bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 
  private:
   friend class Turnstile;
@@ -42,14 +58,21 @@ class Turnstile {
   // For helpers: inside, or false at once if there is no room or somebody waits.
   bool TryEnter(size_t limit);
 
-  void Leave();
+  // `request`: the one that entered, null for a helper.
+  void Leave(const Request* request = nullptr);
 
   // A helper would be let in.
   bool HasRoom(size_t limit);
 
-  // Adds to `requests` those waiting first in line that can be taken along with the one in it, and
-  // have no more than `tokens` tokens together. Finish() them.
-  void TakeWaiting(size_t tokens, std::vector<Request*>* requests);
+  // Returns once `count` callers wait, or after `at_most`; at once while another thread awaits
+  // some.
+  void AwaitWaiting(size_t count, std::chrono::microseconds at_most);
+
+  // Adds to `requests`, the first of which is inside, those waiting first in line that can be taken
+  // along with it, until it carries its share of the tokens that are inside or wait: one of `limit`
+  // equal ones, so that no caller has everybody's texts while another computes on a few. Together
+  // they have at most `budget` tokens. Finish() all but the first.
+  void TakeWaiting(size_t limit, size_t budget, std::vector<Request*>* requests);
   void Finish(Request& request, Status status);
 
   // Somebody waits: helpers leave after the piece of work at hand.
@@ -59,8 +82,11 @@ class Turnstile {
  private:
   std::mutex mutex_;
   size_t inside_ = 0;
+  size_t tokens_ = 0;  // of requests that are inside, taken along, or wait
   std::deque<Request*> waiting_;
   std::atomic<size_t> waiting_count_{0};
+  size_t awaited_ = 0;  // callers that a thread inside would like to see waiting
+  std::condition_variable arrived_;
 };
 
 }  // namespace pozor

@@ -169,47 +169,85 @@ TEST_CASE("the turnstile lets in as many as it should, first come first served")
   CHECK(turnstile.HasRoom(1));
 }
 
-TEST_CASE("who waits is taken along, up to the budget, in order") {
+// Callers of three tokens each who wait for a place.
+struct Waiters {
+  TokenBatch batch;
+  std::atomic<int> taken_along{0}, entered{0};
+  std::vector<std::thread> callers;
+
+  Waiters(Turnstile& turnstile, size_t count, size_t limit) {
+    batch.ids = {1, 2, 3};
+    batch.EndText();
+    for (size_t caller = 0; caller < count; ++caller) {
+      callers.emplace_back([this, &turnstile, limit] {
+        const RaggedBatch view = batch.View();
+        const PoolFunction pool = [](size_t, MatView<const float>) { return Status(); };
+        Request request;
+        request.batch = &view;
+        request.pool = &pool;
+        request.shareable = true;
+        request.tokens = view.tokens();
+        if (turnstile.Enter(request, limit)) {
+          ++entered;
+          turnstile.Leave(&request);
+        } else {
+          CHECK(request.status.code() == StatusCode::kCancelled);
+          ++taken_along;
+        }
+      });
+      while (turnstile.waiting() <= caller) std::this_thread::yield();
+    }
+  }
+  void Join() {
+    for (std::thread& caller : callers) caller.join();
+  }
+};
+
+TEST_CASE("who waits is taken along, up to the budget") {
   Turnstile turnstile;
   Request first;
+  first.tokens = 3;
   REQUIRE(turnstile.Enter(first, 1));
   CHECK(!turnstile.TryEnter(1));
   CHECK(turnstile.TryEnter(2));
   turnstile.Leave();
 
-  TokenBatch batch;
-  batch.ids = {1, 2, 3};
-  batch.EndText();
-  const RaggedBatch view = batch.View();
-  const PoolFunction pool = [](size_t, MatView<const float>) { return Status(); };
-  std::atomic<int> taken_along{0}, entered{0};
-  std::vector<std::thread> callers;
-  for (int caller = 0; caller < 4; ++caller) {
-    callers.emplace_back([&] {
-      Request request;
-      request.batch = &view;
-      request.pool = &pool;
-      if (turnstile.Enter(request, 1)) {
-        ++entered;
-        turnstile.Leave();
-      } else {
-        CHECK(request.status.code() == StatusCode::kCancelled);
-        ++taken_along;
-      }
-    });
+  Waiters waiters(turnstile, 4, 1);
+  std::vector<Request*> requests = {&first};
+  turnstile.TakeWaiting(1, 11, &requests);  // room for two of the three-token batches
+  CHECK(requests.size() == 3);
+  for (size_t i = 1; i < requests.size(); ++i) {
+    turnstile.Finish(*requests[i], Cancelled("as asked"));
   }
-  std::vector<Request*> requests;
-  while (requests.size() < 2) {  // six tokens are two of the three-token batches
-    std::this_thread::yield();
-    turnstile.TakeWaiting(6 - 3 * requests.size(), &requests);
-  }
-  CHECK(requests.size() == 2);
-  for (Request* request : requests) turnstile.Finish(*request, Cancelled("as asked"));
-  turnstile.Leave();
-  for (std::thread& caller : callers) caller.join();
-  CHECK(taken_along == 2);
-  CHECK(entered == 2);
+  turnstile.Leave(&first);
+  waiters.Join();
+  CHECK(waiters.taken_along == 2);
+  CHECK(waiters.entered == 2);
   CHECK(!turnstile.crowded());
+}
+
+TEST_CASE("nobody takes along more than a fair share") {
+  Turnstile turnstile;
+  Request first, second;
+  first.tokens = second.tokens = 3;
+  REQUIRE(turnstile.Enter(first, 2));
+  REQUIRE(turnstile.Enter(second, 2));
+  Waiters waiters(turnstile, 6, 2);  // 24 tokens in all: 12 for each place
+  std::vector<Request*> requests = {&first};
+  turnstile.TakeWaiting(2, 1000, &requests);
+  CHECK(requests.size() == 4);
+  std::vector<Request*> others = {&second};
+  turnstile.TakeWaiting(2, 1000, &others);
+  CHECK(others.size() == 4);
+  for (Request* request :
+       {requests[1], requests[2], requests[3], others[1], others[2], others[3]}) {
+    turnstile.Finish(*request, Cancelled("as asked"));
+  }
+  turnstile.Leave(&first);
+  turnstile.Leave(&second);
+  waiters.Join();
+  CHECK(waiters.taken_along == 6);
+  CHECK(turnstile.HasRoom(1));
 }
 
 }  // namespace
