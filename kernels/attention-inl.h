@@ -9,6 +9,7 @@
 #include "kernels/attention.h"
 #include "kernels/attention_tile-inl.h"
 #include "kernels/math-inl.h"
+#include "kernels/rows-inl.h"
 #include "kernels/simd-inl.h"
 #include "kernels/types.h"
 
@@ -80,29 +81,40 @@ HWY_INLINE hn::Vec<D> LoadFours(D d, const float* row0, const float* row4, const
   }
 }
 
+// Column c of kLanes rows: lane l of column[c] is rows[l * stride + c].
+struct FourColumns {
+  VF column[4];
+};
+
+HWY_INLINE FourColumns LoadFourColumns(const float* rows, size_t stride) {
+  const DF df;
+  const hn::RepartitionToWide<DF> wide;
+  const size_t four = 4 * stride;
+  const float* row1 = rows + stride;
+  const float* row2 = row1 + stride;
+  const float* row3 = row2 + stride;
+  const VF v0 = LoadFours(df, rows, rows + four, rows + 2 * four, rows + 3 * four);
+  const VF v1 = LoadFours(df, row1, row1 + four, row1 + 2 * four, row1 + 3 * four);
+  const VF v2 = LoadFours(df, row2, row2 + four, row2 + 2 * four, row2 + 3 * four);
+  const VF v3 = LoadFours(df, row3, row3 + four, row3 + 2 * four, row3 + 3 * four);
+  const auto low01 = hn::BitCast(wide, hn::InterleaveLower(df, v0, v1));
+  const auto low23 = hn::BitCast(wide, hn::InterleaveLower(df, v2, v3));
+  const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(df, v0, v1));
+  const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(df, v2, v3));
+  return {{hn::BitCast(df, hn::InterleaveLower(wide, low01, low23)),
+           hn::BitCast(df, hn::InterleaveUpper(wide, low01, low23)),
+           hn::BitCast(df, hn::InterleaveLower(wide, high01, high23)),
+           hn::BitCast(df, hn::InterleaveUpper(wide, high01, high23))}};
+}
+
 // to[d][0..kLanes) = row[0..kLanes)[d] for d < head_dim rounded up to 4.
 HWY_INLINE void TransposeRows(const float* rows, size_t stride, size_t head_dim, float* to,
                               size_t width) {
   const DF df;
-  const hn::RepartitionToWide<DF> wide;
-  const size_t four = 4 * stride;
   for (size_t d = 0; d < head_dim; d += 4, to += 4 * width) {
-    const float* row0 = rows + d;
-    const float* row1 = row0 + stride;
-    const float* row2 = row1 + stride;
-    const float* row3 = row2 + stride;
-    const VF v0 = LoadFours(df, row0, row0 + four, row0 + 2 * four, row0 + 3 * four);
-    const VF v1 = LoadFours(df, row1, row1 + four, row1 + 2 * four, row1 + 3 * four);
-    const VF v2 = LoadFours(df, row2, row2 + four, row2 + 2 * four, row2 + 3 * four);
-    const VF v3 = LoadFours(df, row3, row3 + four, row3 + 2 * four, row3 + 3 * four);
-    const auto low01 = hn::BitCast(wide, hn::InterleaveLower(df, v0, v1));
-    const auto low23 = hn::BitCast(wide, hn::InterleaveLower(df, v2, v3));
-    const auto high01 = hn::BitCast(wide, hn::InterleaveUpper(df, v0, v1));
-    const auto high23 = hn::BitCast(wide, hn::InterleaveUpper(df, v2, v3));
-    hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, low01, low23)), df, to);
-    hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, low01, low23)), df, to + width);
-    hn::Store(hn::BitCast(df, hn::InterleaveLower(wide, high01, high23)), df, to + 2 * width);
-    hn::Store(hn::BitCast(df, hn::InterleaveUpper(wide, high01, high23)), df, to + 3 * width);
+    const FourColumns four = LoadFourColumns(rows + d, stride);
+    HWY_UNROLL(4)
+    for (size_t c = 0; c < 4; ++c) hn::Store(four.column[c], df, to + c * width);
   }
 }
 
@@ -305,6 +317,52 @@ HWY_INLINE void InvertSums(const Block& block) {
   for (size_t i = 0; i < block.width; i += kLanes) {
     const VF inverse = hn::Div(hn::Set(df, 1.0f), hn::Load(df, block.sum + i));
     hn::Store(inverse, df, block.inverse + i);
+  }
+}
+
+// weights[i][j] = scores[j][i] / sum_i for some queries and 16 keys: whole cache lines.
+HWY_INLINE void StoreWeightsOf16Keys(const Block& block, size_t first, size_t end,
+                                     const float* scores, float* weights, size_t stride) {
+  const DF df;
+  for (size_t i = first; i < end; i += 4) {
+    const size_t rows = HWY_MIN(end - i, size_t{4});
+    for (size_t j = 0; j < 16; j += kLanes) {
+      const FourColumns four = LoadFourColumns(scores + j * block.width + i, block.width);
+      for (size_t c = 0; c < rows; ++c) {
+        const VF inverse = hn::Set(df, block.inverse[i + c]);
+        hn::StoreU(hn::Mul(four.column[c], inverse), df, weights + (i + c) * stride + j);
+      }
+    }
+  }
+}
+
+// weights[i][begin + j] = scores[j][i] / sum_i: exponentials, transposed back, for keys
+// [begin, end). 16 queries at once share a cache line of scores.
+HWY_INLINE void StoreWeightRows(const Block& block, size_t begin, size_t end, float* weights,
+                                size_t stride) {
+  for (size_t i = 0; i < block.queries; i += 16) {
+    const size_t last = HWY_MIN(i + 16, block.queries);
+    size_t j = begin;
+    for (; j + 16 <= end; j += 16) {
+      StoreWeightsOf16Keys(block, i, last, block.scores + (j - begin) * block.width, weights + j,
+                           stride);
+    }
+    for (; j < end; ++j) {
+      const float* row = block.scores + (j - begin) * block.width;
+      for (size_t q = i; q < last; ++q) weights[q * stride + j] = row[q] * block.inverse[q];
+    }
+  }
+}
+
+// Zeros for keys that no query of the block sees.
+HWY_INLINE void ClearOtherKeys(const AttentionArgs& args, const Block& block, float* weights,
+                               size_t stride) {
+  const DF df;
+  const auto zero = [df](VF) HWY_ATTR { return hn::Zero(df); };
+  for (size_t i = 0; i < block.queries; ++i) {
+    float* row = weights + i * stride;
+    MapRow(row, row, block.key_begin, zero);
+    MapRow(row + block.key_end, row + block.key_end, args.tokens - block.key_end, zero);
   }
 }
 

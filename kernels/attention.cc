@@ -203,37 +203,37 @@ void AttentionQueries(const AttentionArgs& args, float* scratch) {
   }
 }
 
-// Adds exp(score - max) / sum with the maxima and sums of the whole row; `key_of` tells the column.
-template <class KeyOf>
-HWY_INLINE void AddWeights(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
-                           Adjust adjust, const KeyOf& key_of, float* weights, size_t stride) {
+// exp(score - max) of keys [begin, end), with the maxima of whole rows.
+HWY_INLINE void ScoreAgain(const AttentionArgs& args, const Block& block, size_t begin, size_t end,
+                           Adjust adjust) {
   Scores(args, block, begin, end, nullptr);
   if (adjust != Adjust::kNothing) AdjustBlock(args, block, begin, end, adjust);
   ExponentialsOf(block, 0, end - begin, adjust);
-  for (size_t j = begin; j < end; ++j) {
-    const float* row = block.scores + (j - begin) * block.width;
-    for (size_t i = 0; i < block.queries; ++i) {
-      weights[i * stride + key_of(j)] += row[i] * block.inverse[i];
-    }
-  }
 }
 
-// Rows of the block in `weights`.
+// What queries give to global keys outside their window.
+HWY_INLINE void AddGlobalWeights(const AttentionArgs& args, const Block& block, float* weights,
+                                 size_t stride) {
+  ForEachGlobalBlock(args, [&](size_t begin, size_t end) HWY_ATTR {
+    ScoreAgain(GlobalKeys(args), block, begin, end, Adjust::kGlobal);
+    for (size_t g = begin; g < end; ++g) {
+      const float* row = block.scores + (g - begin) * block.width;
+      float* column = weights + args.global_keys[g];
+      for (size_t i = 0; i < block.queries; ++i) column[i * stride] += row[i] * block.inverse[i];
+    }
+  });
+}
+
+// Rows of the block in `weights`. In a short text block.scores still has all exponentials.
 void StoreWeights(const AttentionArgs& args, const Block& block, Adjust adjust, float* weights,
                   size_t stride) {
-  const DF df;
-  for (size_t i = 0; i < block.queries; ++i) {
-    MapRow(weights + i * stride, weights + i * stride, args.tokens,
-           [df](VF) HWY_ATTR { return hn::Zero(df); });
-  }
-  ForEachGlobalBlock(args, [&](size_t begin, size_t end) HWY_ATTR {
-    AddWeights(
-        GlobalKeys(args), block, begin, end, Adjust::kGlobal,
-        [&](size_t g) { return static_cast<size_t>(args.global_keys[g]); }, weights, stride);
-  });
+  const bool kept = args.tokens <= kTwoPassKeys;
+  ClearOtherKeys(args, block, weights, stride);
   ForEachKeyBlock(args, block, kTwoPassKeys, [&](size_t begin, size_t end, bool) HWY_ATTR {
-    AddWeights(args, block, begin, end, adjust, [](size_t j) { return j; }, weights, stride);
+    if (!kept) ScoreAgain(args, block, begin, end, adjust);
+    StoreWeightRows(block, begin, end, weights, stride);
   });
+  AddGlobalWeights(args, block, weights, stride);
 }
 
 void AttentionRows(const AttentionArgs& args, float* scratch, float* weights, size_t stride) {

@@ -250,25 +250,19 @@ void S8Queries(const AttentionArgs& args, float* scratch) {
 }
 
 // Rows of the block in `weights`: exp(score - max) / sum with the maxima and sums of the whole row.
+// In a text of one sum block.scores still has all exponentials.
 template <class Dots>
 void StoreS8Weights(const AttentionArgs& args, const S8Text& text, const S8Block& block,
                     float* weights, size_t stride) {
-  const DF df;
-  const bool special = IsSpecial(args);
-  for (size_t i = 0; i < block.queries; ++i) {
-    MapRow(weights + i * stride, weights + i * stride, args.tokens,
-           [df](VF) HWY_ATTR { return hn::Zero(df); });
-  }
+  const bool special = IsSpecial(args), kept = args.tokens <= kExactKeys;
+  ClearOtherKeys(args, block, weights, stride);
   ForEachKeyBlock(args, block, kExactKeys, [&](size_t begin, size_t end, bool) HWY_ATTR {
-    S8Scores<Dots>(text, block, begin, end, nullptr);
-    if (special) AdjustSpecial(args, block, begin, end);
-    WeighScoresOf<false>(block, text.v_weight, 0, end - begin, special);
-    for (size_t j = begin; j < end; ++j) {
-      const float* row = block.scores + (j - begin) * block.width;
-      for (size_t i = 0; i < block.queries; ++i) {
-        weights[i * stride + j] = row[i] * block.inverse[i];
-      }
+    if (!kept) {
+      S8Scores<Dots>(text, block, begin, end, nullptr);
+      if (special) AdjustSpecial(args, block, begin, end);
+      WeighScoresOf<false>(block, text.v_weight, 0, end - begin, special);
     }
+    StoreWeightRows(block, begin, end, weights, stride);
   });
 }
 

@@ -355,6 +355,38 @@ TEST_CASE("softmax rows have the bits of their formula and sum to one") {
   }
 }
 
+// Columns that no key has keep what they had.
+TEST_CASE("softmax rows of a cut text are those of the whole text") {
+  const Case cases[] = {{1100, 32, 100},
+                        {1030, 20},
+                        {300, 16, 40},
+                        {130, 20, 7, true},
+                        {90, 36, kNoWindow, false, true}};
+  for (const Case& c : cases) {
+    CAPTURE(Name(c));
+    const Head head(c, 3);
+    const size_t tokens = c.tokens, begin = 23, rows = 47, stride = tokens + 5;
+    ForEachTier([&](CpuTier) {
+      Buffer scratch(AttentionS8ScratchFloats(tokens, c.head_dim));
+      Buffer whole(tokens * tokens), part(rows * stride, 1, 7.0f);
+      AttentionArgs args = head.Args();
+      AttentionS8Weights(args, scratch.data(), whole.data(), tokens);
+      args.query_begin = begin;
+      args.query_end = begin + rows;
+      AttentionS8Weights(args, scratch.data(), part.data(), stride);
+      CHECK(part.GuardsIntact());
+      CHECK(scratch.GuardsIntact());
+      size_t wrong = 0;
+      for (size_t i = 0; i < rows; ++i) {
+        const auto row = part.span().subspan(i * stride, stride);
+        wrong += !SameBits(row.first(tokens), whole.span().subspan((begin + i) * tokens, tokens));
+        for (const float untouched : row.last(5)) wrong += untouched != 7.0f;
+      }
+      CHECK(wrong == 0);
+    });
+  }
+}
+
 TEST_CASE("scores of content against position are added") {
   const size_t tokens = 37, dim = 16, stride = 20;
   const Head head({tokens, dim}, 6);

@@ -323,16 +323,38 @@ TEST_CASE("softmax rows agree with double precision and sum to one") {
   }
 }
 
+// Columns that no key has keep what they had.
 TEST_CASE("softmax rows of a cut text are those of the whole text") {
-  const Head head({600, 32, 100}, 3);
-  Buffer scratch(AttentionScratchFloats(600, 32));
-  Buffer whole(600 * 600), part(50 * 600);
-  AttentionArgs args = head.Args();
-  AttentionWeights(args, scratch.data(), whole.data(), 600);
-  args.query_begin = 123;
-  args.query_end = 173;
-  AttentionWeights(args, scratch.data(), part.data(), 600);
-  CHECK(SameBits(part.span(), whole.span().subspan(123 * 600, 50 * 600)));
+  const Case cases[] = {{600, 32, 100},
+                        {513, 20},
+                        {300, 16, 40},
+                        {130, 20, kNoWindow, true},
+                        {90, 36, kNoWindow, false, true},
+                        {600, 16, 20, false, false, 0, false, 5},
+                        {70, 16, 3, false, false, 0, false, 5}};
+  for (const Case& c : cases) {
+    CAPTURE(Name(c));
+    const Head head(c, 3);
+    const size_t tokens = c.tokens, begin = 23, rows = 47, stride = tokens + 5;
+    ForEachTier([&](CpuTier) {
+      Buffer scratch(AttentionScratchFloats(tokens, c.head_dim));
+      Buffer whole(tokens * tokens), part(rows * stride, 1, 7.0f);
+      AttentionArgs args = head.Args();
+      AttentionWeights(args, scratch.data(), whole.data(), tokens);
+      args.query_begin = begin;
+      args.query_end = begin + rows;
+      AttentionWeights(args, scratch.data(), part.data(), stride);
+      CHECK(part.GuardsIntact());
+      CHECK(scratch.GuardsIntact());
+      size_t wrong = 0;
+      for (size_t i = 0; i < rows; ++i) {
+        const auto row = part.span().subspan(i * stride, stride);
+        wrong += !SameBits(row.first(tokens), whole.span().subspan((begin + i) * tokens, tokens));
+        for (const float untouched : row.last(5)) wrong += untouched != 7.0f;
+      }
+      CHECK(wrong == 0);
+    });
+  }
 }
 
 TEST_CASE("large scores neither overflow nor lose the winner") {
