@@ -195,5 +195,41 @@ TEST_CASE("npy files that are no matrices are refused") {
   }
 }
 
+// Pieces of odd sizes, some larger than any buffer.
+Status WritePieces(const std::string& path, bool thread, std::string* written) {
+  POZOR_TRY(const std::unique_ptr<OutputFile> file, OutputFile::Create(path));
+  if (thread) file->UseThread();
+  for (size_t i = 0; i < 60; ++i) {
+    const std::string piece(i * i * i * 7 % 600'000, static_cast<char>('a' + i % 26));
+    *written += piece;
+    POZOR_RETURN_IF_ERROR(file->Write(piece));
+    if (i == 30) POZOR_RETURN_IF_ERROR(file->Flush());
+  }
+  if (file->can_write_at()) {
+    POZOR_RETURN_IF_ERROR(file->WriteAt(3, "HEAD"));
+    written->replace(3, 4, "HEAD");
+  }
+  return file->Commit();
+}
+
+TEST_CASE("a thread that writes writes the same bytes, and its errors are heard") {
+  const TemporaryFolder folder;
+  for (const bool thread : {false, true}) {
+    CAPTURE(thread);
+    std::string written;
+    REQUIRE(WritePieces(folder.File("a.bin"), thread, &written).ok());
+    CHECK(ReadFileOrEmpty(folder.File("a.bin")) == written);
+    CHECK(folder.List() == std::vector<std::string>{"a.bin"});
+    const Status full = WritePieces("/dev/full", thread, &written);
+    CHECK(full.message().find("/dev/full: cannot be written: No space left on device") == 0);
+  }
+  {
+    const auto file = OutputFile::Create(folder.File("b.bin")).value();
+    file->UseThread();
+    CHECK(file->Write(std::string(1 << 20, 'x')).ok());
+  }
+  CHECK(folder.List() == std::vector<std::string>{"a.bin"});  // no Commit(), no file
+}
+
 }  // namespace
 }  // namespace pozor::tools

@@ -138,6 +138,7 @@ Status RunAttentionDump(DumpRequest request) {
   request.attention.encode.cancel = CancelOnSignals();
   request.attention.input_options.cancel = request.attention.encode.cancel;
   request.dump.transform.max_memory = request.attention.load.max_memory;
+  request.dump.one_thread = request.attention.encode.threads == 1;
   POZOR_TRY(TextQueue texts, TextQueue::Open(request.attention));
   POZOR_TRY(const AttentionModel model, AttentionModel::Load(request.attention));
   Dumper dumper(request, format, model);

@@ -74,6 +74,10 @@ Status StreamEncoded(DumpText& text, const DumpOptions& options,
                      const std::function<Status(std::string_view)>& write) {
   std::string bytes;
   return StreamTransformed(text.source, options.transform, [&](const UnitRows& rows) {
+    if (options.type == WeightType::kF32 && rows.stride == rows.columns) {
+      return write(
+          {reinterpret_cast<const char*>(rows.data), rows.rows * rows.columns * sizeof(float)});
+    }
     bytes.clear();
     for (size_t i = 0; i < rows.rows; ++i) {
       AppendEncoded(rows.Row(i), rows.columns, options.type, &bytes);
@@ -143,6 +147,7 @@ Result<std::unique_ptr<DumpWriter>> MakeDumpWriter(DumpFormat format, const std:
                                                    const DumpOptions& options,
                                                    const std::atomic<bool>* cancel) {
   POZOR_TRY(std::unique_ptr<OutputFile> file, OutputFile::Create(path, cancel));
+  if (!options.one_thread) file->UseThread();
   switch (format) {
     case DumpFormat::kNpy:
       return MakeNpyDump(std::move(file), options, path);

@@ -27,9 +27,10 @@ std::string_view DumpEnding(DumpFormat format);  // ".npz"
 struct DumpOptions {
   TransformOptions transform;
   WeightType type = WeightType::kF32;
-  bool hidden = false;    // hidden states too; of npy: instead
-  size_t top_k = 8;       // jsonl, csv: of each row; SIZE_MAX: all
-  double min_weight = 0;  // jsonl, csv
+  bool hidden = false;      // hidden states too; of npy: instead
+  size_t top_k = 8;         // jsonl, csv: of each row; SIZE_MAX: all
+  double min_weight = 0;    // jsonl, csv
+  bool one_thread = false;  // write on the thread that computes
 };
 
 // One text on its way into a file. Members that are known before the first row.

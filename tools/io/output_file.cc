@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 namespace pozor::tools {
 namespace {
@@ -106,6 +107,7 @@ Status OutputFile::OpenTemporary(const std::string& path) {
 }
 
 OutputFile::~OutputFile() {
+  behind_.reset();
   if (owned_ && descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
@@ -145,17 +147,32 @@ Status OutputFile::WriteAll(std::string_view bytes) {
   return Status();
 }
 
+void OutputFile::UseThread() {
+  try {
+    behind_ =
+        std::make_unique<WriteBehind>([this](std::string_view bytes) { return WriteAll(bytes); });
+  } catch (const std::system_error&) {
+    // No thread to be had: Write() writes.
+  }
+}
+
+Status OutputFile::PassBuffer() {
+  if (behind_ != nullptr) return behind_->Push(&buffer_);
+  const Status status = WriteAll(buffer_);
+  buffer_.clear();
+  return status;
+}
+
 Status OutputFile::Write(std::string_view bytes) {
-  if (buffer_.size() + bytes.size() > kBufferBytes) POZOR_RETURN_IF_ERROR(Flush());
-  if (bytes.size() > kBufferBytes) return WriteAll(bytes);
+  if (buffer_.size() + bytes.size() > kBufferBytes) POZOR_RETURN_IF_ERROR(PassBuffer());
+  if (bytes.size() > kBufferBytes && behind_ == nullptr) return WriteAll(bytes);
   buffer_ += bytes;
   return Status();
 }
 
 Status OutputFile::Flush() {
-  const Status status = WriteAll(buffer_);
-  buffer_.clear();
-  return status;
+  POZOR_RETURN_IF_ERROR(PassBuffer());
+  return behind_ != nullptr ? behind_->Wait() : Status();
 }
 
 Status OutputFile::WriteAt(uint64_t offset, std::string_view bytes) {

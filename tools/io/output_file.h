@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "pozor/status.h"
+#include "tools/io/write_behind.h"
 
 namespace pozor::tools {
 
@@ -30,6 +31,9 @@ class OutputFile {
 
   Status Write(std::string_view bytes);  // through a buffer
   Status Flush();
+
+  // From now on a thread of the file's own writes full buffers; an error comes with a later call.
+  void UseThread();
 
   // True for regular files of our own, where WriteAt() works.
   bool can_write_at() const { return !temporary_.empty() || spool_; }
@@ -51,6 +55,7 @@ class OutputFile {
   OutputFile() = default;
   Status OpenTemporary(const std::string& path);
   Status WriteAll(std::string_view bytes);
+  Status PassBuffer();
   Status WaitForRoom();
   Status Failure(const char* doing) const;
 
@@ -63,6 +68,7 @@ class OutputFile {
   const std::atomic<bool>* cancel_ = nullptr;
   int descriptor_ = -1;
   std::string buffer_;
+  std::unique_ptr<WriteBehind> behind_;
 };
 
 // Removes the temporary files of the process. Async-signal-safe.
