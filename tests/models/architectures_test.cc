@@ -36,7 +36,8 @@ using test::NumbersOf;
 TEST_CASE("goldens of every architecture") {
   std::string table =
       "\n| folder | model_type | family | largest difference / tolerance |\n|---|---|---|---|\n";
-  std::set<std::string> covered;
+  std::set<std::string> covered, attended;
+  bool causal = false, windowed = false;
   for (const std::string& folder : GoldenFolders()) {
     const std::string name = fs::path(folder).filename().string();
     CAPTURE(name);
@@ -54,6 +55,13 @@ TEST_CASE("goldens of every architecture") {
       CHECK(excess <= 1.0);
       worst = std::max(worst, excess);
       ++compared;
+      if (!test::HasAttention(golden, stem)) return;
+      const EncoderSpec& spec = model->encoder->spec();
+      attended.insert(spec.architecture);
+      causal |= spec.causal;
+      windowed |= std::any_of(spec.layers.begin(), spec.layers.end(), [&](const LayerSpec& layer) {
+        return layer.window < batch.ids.size() / 2;
+      });
     });
     CHECK(compared >= 1);
     const std::string type = model->encoder->spec().architecture;
@@ -67,7 +75,10 @@ TEST_CASE("goldens of every architecture") {
   for (const Architecture* architecture : AllArchitectures()) {
     CAPTURE(architecture->model_type);
     CHECK(covered.contains(std::string(architecture->model_type)));
+    CHECK(attended.contains(std::string(architecture->model_type)));
   }
+  CHECK(causal);
+  CHECK(windowed);
 }
 
 // Texts of a golden, each several times, cut to odd lengths.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/locate.h"
+#include "models/model_impl.h"
 #include "pozor/pozor.h"
 #include "pozor/pozor.hpp"
 #include "tests/models/golden.h"
@@ -96,6 +97,123 @@ TEST_CASE("attention of all-MiniLM-L6-v2 equals the reference's") {
   for (const size_t i : {0, 5, 116, 124, 133, 159}) {
     CAPTURE(texts[i]);
     CHECK(CompareText(model, golden, "text." + std::to_string(i), texts[i], {}) <= 1.0);
+  }
+}
+
+// Worst difference of a head's matrix from what long_attention.json keeps of it.
+double WorstOfHead(const JsonValue& head, std::span<const float> matrix, size_t tokens) {
+  double worst = 0, squares = 0;
+  for (const float weight : matrix) squares += static_cast<double>(weight) * weight;
+  worst =
+      std::abs(squares - head.Find("sum_of_squares")->as_double()) / static_cast<double>(tokens);
+  const auto differ = [&](size_t query, size_t key, double weight) {
+    worst = std::max(worst, std::abs(static_cast<double>(matrix[query * tokens + key]) - weight));
+  };
+  const auto at = [](const JsonValue& item, size_t i) {
+    return static_cast<size_t>(item.items()[i].as_int());
+  };
+  for (const JsonValue& item : head.Find("weights")->items()) {
+    differ(at(item, 0), at(item, 1), item.items()[2].as_double());
+  }
+  for (const JsonValue& item : head.Find("largest")->items()) {
+    const auto row = matrix.subspan(at(item, 0) * tokens, tokens);
+    differ(at(item, 0), at(item, 1), item.items()[2].as_double());
+    worst = std::max(worst, static_cast<double>(*std::max_element(row.begin(), row.end())) -
+                                item.items()[2].as_double());
+  }
+  return worst;
+}
+
+TEST_CASE("attention of all-MiniLM-L6-v2 over 512 tokens equals the reference's") {
+  const auto folder = LocateModel("all-MiniLM-L6-v2");
+  if (!folder.ok()) {
+    MESSAGE("left out: " << folder.status().message());
+    return;
+  }
+  const Model model = test::LoadOrFail(*folder);
+  const JsonDocument golden = ReadJsonFile(DataPath("minilm/long_attention.json")).value();
+  const JsonValue& heads = *golden->Find("heads");
+  const size_t tokens = 512;
+  AttentionSelection selection;
+  selection.options.max_length = tokens;
+  std::vector<float> matrix;
+  double worst = 0;
+  size_t compared = 0;
+  const auto sink = [&](const AttentionRows& rows) {
+    for (size_t i = 0; i < rows.queries; ++i) {
+      matrix.insert(matrix.end(), rows.Row(i), rows.Row(i) + rows.keys);
+    }
+    if (matrix.size() < tokens * tokens) return Status();
+    worst = std::max(worst, WorstOfHead(heads.items()[compared++], matrix, tokens));
+    matrix.clear();
+    return Status();
+  };
+  const auto seen = model.Attention(golden->Find("text")->as_string(), selection, sink);
+  REQUIRE(seen.ok());
+  CHECK(seen->tokens.ids == test::ToInts(*golden->Find("ids")));
+  CHECK(compared == 72);
+  MESSAGE("largest difference " << worst);
+  CHECK(worst <= golden->Find("tolerance")->as_double());
+}
+
+LoadOptions Int8() {
+  LoadOptions options;
+  options.precision = Precision::kInt8;
+  return options;
+}
+
+TEST_CASE("attention rows of windowed, causal and int8 models: what they see, and all of it") {
+  struct Kind {
+    std::string name;
+    LoadOptions options;
+    double nearness;  // of int8 to f32
+  };
+  const Kind kinds[] = {
+      {"architectures/gpt2", {}, 0},        {"architectures/longformer", {}, 0},
+      {"architectures/modernbert", {}, 0},  {"bert", Int8(), 0.1},
+      {"bert-decoder", Int8(), 0.1},        {"architectures/modernbert", Int8(), 0.1},
+      {"architectures/mpnet", Int8(), 0.1}, {"architectures/t5-encoder", Int8(), 0.1}};
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    const auto loaded = Model::Load(DataPath(kind.name), kind.options);
+    if (!loaded.ok()) FAIL(loaded.status().message());
+    const EncoderSpec& spec = loaded->impl().encoder->spec();
+    std::string text;
+    while (text.size() < 300) text += "The bank of the river was muddy. ";
+    Rows rows;
+    const Inspection seen = loaded->Attention(text, {}, rows.Sink()).value();
+    const size_t tokens = seen.tokens.ids.size();
+    REQUIRE(rows.weights.size() == spec.layers.size() * spec.heads * tokens * tokens);
+    double worst_sum = 0;
+    size_t unseen = 0;
+    for (size_t row = 0; row < rows.weights.size() / tokens; ++row) {
+      const size_t query = row % tokens, layer = row / tokens / spec.heads;
+      double sum = 0;
+      for (size_t key = 0; key < tokens; ++key) {
+        const float weight = rows.weights[row * tokens + key];
+        sum += static_cast<double>(weight);
+        const size_t distance = key > query ? key - query : query - key;
+        const bool sees = distance <= spec.layers[layer].window && !(spec.causal && key > query);
+        unseen += !sees && weight != 0;
+      }
+      worst_sum = std::max(worst_sum, std::abs(sum - 1));
+    }
+    CHECK(worst_sum < 1e-5);
+    CHECK(unseen == 0);
+    CHECK(std::equal(seen.vector.begin(), seen.vector.end(),
+                     loaded->Encode({text}).value()[0].begin()));
+    if (kind.nearness == 0) continue;
+    const Model f32 = test::LoadOrFail(DataPath(kind.name));
+    Rows exact;
+    REQUIRE(f32.Attention(text, {}, exact.Sink()).ok());
+    REQUIRE(exact.weights.size() == rows.weights.size());
+    double most = 0;
+    for (size_t i = 0; i < exact.weights.size(); ++i) {
+      most = std::max(most, std::abs(static_cast<double>(exact.weights[i] - rows.weights[i])));
+    }
+    MESSAGE(kind.name << " int8: largest difference of a weight " << most);
+    CHECK(most > 0);
+    CHECK(most < kind.nearness);
   }
 }
 

@@ -95,6 +95,27 @@ inline std::vector<float> WindowedRows(std::span<const float> rows, const TokenB
   return out;
 }
 
+// The rows of the global queries, as transformers keeps them: [heads, keys, globals], `padded` keys
+// of which only the text's tokens have weights.
+inline std::vector<float> GlobalRows(std::span<const float> rows, const TokenBatch& batch,
+                                     size_t heads, size_t padded) {
+  const size_t tokens = batch.ids.size();
+  std::vector<size_t> globals;
+  for (size_t t = 0; t < batch.globals.size(); ++t) {
+    if (batch.globals[t] != 0) globals.push_back(t);
+  }
+  std::vector<float> out(heads * padded * globals.size());
+  for (size_t h = 0; h < heads; ++h) {
+    for (size_t g = 0; g < globals.size(); ++g) {
+      for (size_t key = 0; key < tokens; ++key) {
+        out[(h * padded + key) * globals.size() + g] =
+            rows[(h * tokens + globals[g]) * tokens + key];
+      }
+    }
+  }
+  return out;
+}
+
 // Worst excess of the attention rows that a golden keeps layer by layer, in that layout.
 inline double WindowedExcess(const Golden& golden, const std::string& stem, const Trace& got,
                              const TokenBatch& batch, const EncoderSpec& spec) {
@@ -106,8 +127,18 @@ inline double WindowedExcess(const Golden& golden, const std::string& stem, cons
     const auto rows = std::span(got.attention).subspan(l * layer_size, layer_size);
     const auto windowed = WindowedRows(rows, batch, spec.heads, spec.layers[l].window);
     worst = std::max(worst, golden.Excess(windowed, golden.Read(name)));
+    const std::string global = stem + ".global_attn." + std::to_string(l);
+    const TensorInfo* tensor = golden.Find(global);
+    if (tensor == nullptr) continue;
+    const auto of_globals = GlobalRows(rows, batch, spec.heads, tensor->shape[1]);
+    worst = std::max(worst, golden.Excess(of_globals, golden.Read(global)));
   }
   return worst;
+}
+
+// True if the golden has attention rows of a text, in whatever layout.
+inline bool HasAttention(const Golden& golden, const std::string& stem) {
+  return golden.Find(stem + ".attn") != nullptr || golden.Find(stem + ".attn.0") != nullptr;
 }
 
 // Worst excess over the tolerance among the golden's tensors of one text or pair.
