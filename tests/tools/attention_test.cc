@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -543,6 +544,12 @@ TEST_CASE("dump: an 8192-token text in bounded memory") {
              "--reduce", "rollout", "--max-memory", "300M"});
   CHECK(refused.exit_code == 1);
   CHECK(Contains(refused.errors, "two matrices of 8192 tokens need 512 MB"));
+  const ProcessResult page =
+      Pozor({"attention", "view", folder.File("model"), "-f", input, "-o", folder.File("a.html")});
+  CHECK(page.exit_code == 1);
+  CHECK(EndsInOneError(page));
+  CHECK(Contains(page.errors, "8192 tokens in 6 heads are 384 MB of weights, too many"));
+  CHECK(!std::filesystem::exists(folder.File("a.html")));
 }
 
 }  // namespace

@@ -64,6 +64,20 @@ Status WriteLayers(AttentionSource& source, size_t run, WeightType type, OutputF
   return elements.End();
 }
 
+// Weights before compression: a browser holds some 500 MB of text in a page, and must not be slow.
+constexpr uint64_t kMostPageBytes = uint64_t{256} << 20;
+
+Status CheckPageSize(const AttentionRecord& record, size_t runs, WeightType type) {
+  const uint64_t tokens = record.text.size();
+  const uint64_t bytes = tokens * tokens * record.heads.Count() * runs * SizeOf(type);
+  if (bytes <= kMostPageBytes) return Status();
+  return ResourceExhausted("page: " + std::to_string(tokens) + " tokens in " +
+                           std::to_string(record.heads.Count()) + " heads are " +
+                           std::to_string(bytes >> 20) +
+                           " MB of weights, too many for a browser; choose some with --layers or "
+                           "--heads, or look at them with 'pozor attention serve'");
+}
+
 }  // namespace
 
 Status CheckComparable(const AttentionRecord& a, const AttentionRecord& b) {
@@ -101,6 +115,7 @@ Status WritePage(std::span<AttentionSource* const> sources, WeightType type, Out
   for (AttentionSource* other : sources.subspan(1)) {
     POZOR_RETURN_IF_ERROR(CheckComparable(sources[0]->record(), other->record()));
   }
+  POZOR_RETURN_IF_ERROR(CheckPageSize(sources[0]->record(), sources.size(), type));
   // The description stands first and holds self-checks, which are complete last.
   POZOR_TRY(const std::unique_ptr<OutputFile> layers, OutputFile::CreateSpool());
   for (size_t run = 0; run < sources.size(); ++run) {

@@ -36,20 +36,20 @@ void WriteSample(const char* key, const std::vector<size_t>& sample, size_t offs
 }  // namespace
 
 std::string PositionKindName(const EncoderSpec& spec) {
-  switch (spec.embeddings.position_kind) {
-    case PositionKind::kLearned:
-      return "learned";
-    case PositionKind::kSinusoidalInterleaved:
-    case PositionKind::kSinusoidalHalves:
-      return "sinusoidal";
-    case PositionKind::kNone:
-      break;
+  std::string kinds;
+  const auto add = [&](const char* kind) {
+    kinds += (kinds.empty() ? "" : " + ") + std::string(kind);
+  };
+  const PositionKind table = spec.embeddings.position_kind;
+  if (table == PositionKind::kLearned) add("learned");
+  if (table == PositionKind::kSinusoidalInterleaved || table == PositionKind::kSinusoidalHalves) {
+    add("sinusoidal");
   }
-  if (!spec.rotaries.empty()) return "rotary";
-  if (spec.score_bias.kind == ScoreBias::kSlopes) return "alibi";
+  if (!spec.rotaries.empty()) add("rotary");
+  if (spec.score_bias.kind == ScoreBias::kSlopes) add("alibi");
   const bool distances = !spec.layers.empty() && spec.layers[0].distances.present();
-  if (spec.score_bias.kind == ScoreBias::kBuckets || distances) return "relative";
-  return "none";
+  if (spec.score_bias.kind == ScoreBias::kBuckets || distances) add("relative");
+  return kinds.empty() ? "none" : kinds;
 }
 
 std::string PositionPanel(const Encoder& encoder) {

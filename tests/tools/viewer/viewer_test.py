@@ -32,7 +32,9 @@ OVERRIDES = "a\u202egnp.exe \u2066x\u200bz \u0000 \u0007 \ufeff"
 WORD = "[...document.querySelectorAll('.word')].find(w => w.textContent === %s)"
 screenshots = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 command = sys.argv[2] if len(sys.argv) > 2 else None
-MODEL = pathlib.Path(__file__).resolve().parents[2] / "data" / "bert"
+DATA = pathlib.Path(__file__).resolve().parents[2] / "data"
+MODEL = DATA / "bert"
+ARCHITECTURES = DATA / "architectures"
 
 
 def quoted(text):
@@ -473,6 +475,110 @@ class CommandTest(PageTest):
     def test_empty_text(self):
         self.view("", "")
         self.assertIn("[CLS]", self.text("#text"))
+
+    def golden_page(self, name, exact=True):
+        """The page of an architecture over the longest text whose attentions its reference library gave; these."""
+        model = ARCHITECTURES / name
+        texts = pages.json.loads((model / "golden.json").read_text())["texts"]
+        tensors = golden_tensors(model)
+        item = max((t for t in texts if any(n.startswith(f"text.{t['index']}.attn") for n in tensors)), key=lambda t: len(t["ids"]))
+        path = pathlib.Path(self.folder.name) / f"{name}.html"
+        self.run_command("view", model, item["text"], "--max-length", len(item["ids"]), *(["--exact"] if exact else []), "-o", path)
+        self.browser.open(path.as_uri())
+        self.browser.settle()
+        self.header = self.value("JSON.parse(document.getElementById('pozor-data').textContent)")
+        self.assertEqual(self.header["ids"], item["ids"])
+        return f"text.{item['index']}", tensors
+
+    def check_heads(self, weight_of, hidden_count):
+        """Some rows of every head against weight_of(layer, head, query, key); what a query must not see is grey."""
+        size = len(self.header["ids"])
+        for layer in self.header["layers"]:
+            for head in self.header["heads"][layer]:
+                for query in (1, size // 2, size - 2):
+                    self.value(f"location.hash = '#word={query}-{query}&unit=pieces&view=table&head={layer}:{head}'")
+                    self.browser.settle()
+                    shown = self.table()
+                    self.assertEqual(len(shown), size)
+                    for key, weight in shown.items():
+                        self.assertAlmostEqual(weight, weight_of(layer, head, query, key), delta=6e-4, msg=(layer, head, query, key))
+                    masked = self.value("document.querySelectorAll('.word.masked').length")
+                    self.assertEqual(masked, hidden_count(layer, query), (layer, query))
+
+    def check_grey(self, key, grey):
+        """The matrix is drawn with as many grey cells as the mask hides."""
+        self.value(f"location.hash = '#unit=pieces&view=matrix&head={key}'")
+        self.browser.settle()
+        self.assertEqual("Grey: not visible" in self.text("#panel"), grey)
+        self.value(f"location.hash = '#unit=pieces&view=arcs&head={key}&word=5-5'")
+        self.browser.settle()
+        self.assertFalse(self.value("document.querySelector('#panel canvas').hidden"))
+
+    def test_causal_model(self):
+        stem, tensors = self.golden_page("gpt2")
+        attn = tensors[stem + ".attn"]
+        size = len(self.header["ids"])
+        self.assertIn("causal model", self.text("#note"))
+        self.check_heads(attn, lambda _, query: size - 1 - query)
+        self.check_grey("1:1", True)
+        self.value("location.hash = '#unit=pieces&view=matrix&head=1:1&word=9-9'")
+        self.browser.settle()
+        self.shot("model_causal")
+
+    def test_windowed_models(self):
+        stem, tensors = self.golden_page("modernbert")
+        attn, size = tensors[stem + ".attn"], len(self.header["ids"])
+        windows = [rule["window"] for rule in self.header["attention"]]
+        self.assertEqual([window is None for window in windows], [True, False, False, True])
+        unseen = lambda layer, query: 0 if windows[layer] is None else sum(abs(query - key) > windows[layer] for key in range(size))
+        self.assertIn("In 2 of 4 layers words see at most 8 tokens", self.text("#note"))
+        self.check_heads(attn, unseen)
+        self.check_grey("0:0", False)
+        self.check_grey("1:1", True)
+        self.value("location.hash = '#unit=pieces&view=matrix&head=1:1&word=20-20'")
+        self.browser.settle()
+        self.shot("model_windowed")
+
+        stem, tensors = self.golden_page("longformer")
+        size, windows = len(self.header["ids"]), [rule["window"] for rule in self.header["attention"]]
+        self.assertIn(f"at most {min(windows)} to {max(windows)} tokens", self.text("#note"))
+
+        def weight(layer, head, query, key):
+            place = key - query + windows[layer]
+            return tensors[f"{stem}.attn.{layer}"](head, query, place) if 0 <= place <= 2 * windows[layer] else 0
+        self.check_heads(weight, lambda layer, query: sum(abs(query - key) > windows[layer] for key in range(size)))
+        self.value("location.hash = '#unit=pieces&view=matrix&head=1:1&word=20-20'")
+        self.browser.settle()
+        self.shot("model_longformer")
+
+    def test_models_of_relative_positions(self):
+        for name, words in (("mpnet", ["a vector of its own", "learned number for each distance"]),
+                            ("t5-encoder", ["learned number for each distance"])):
+            stem, tensors = self.golden_page(name)
+            self.assertNotRegex(self.text("#note"), "see")
+            self.check_heads(tensors[stem + ".attn"], lambda *_: 0)
+            self.check_grey("1:1", False)
+            self.browser.click("document.querySelector('#positions summary')")
+            for part in words:
+                self.assertIn(part, self.text("#positions"))
+            self.assertEqual(self.value("document.querySelectorAll('#positions canvas').length"), 2 if name == "mpnet" else 0)
+            self.shot(f"model_{name}")
+
+
+def golden_tensors(folder):
+    """{name: a function from indices to a number} of a folder's golden.safetensors."""
+    data = (folder / "golden.safetensors").read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+
+    def reader(shape, offset):
+        def at(*indices):
+            place = 0
+            for size, index in zip(shape, indices):
+                place = place * size + index
+            return pages.struct.unpack_from("<f", data, start + offset + 4 * place)[0]
+        return at
+    header = pages.json.loads(data[8:start])
+    return {name: reader(tensor["shape"], tensor["data_offsets"][0]) for name, tensor in header.items() if name != "__metadata__"}
 
 
 def halve_queries(model, copy):

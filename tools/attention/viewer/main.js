@@ -104,12 +104,13 @@ function describePage() {
   byId("model").textContent = title;
   byId("runs").hidden = runs.length < 2;
   byId("parts").hidden = texts.length < 2;
-  const windows = attention.filter((a) => typeof a.window === "number"), all = layerCount * headCount;
+  const windows = attention.map((a) => a.window).filter(Number.isInteger), [near, far] = [Math.min, Math.max].map((of) => of(...windows));
+  const all = layerCount * headCount;
   notes = [
     heads.length < all && `This page has ${heads.length} of the model's ${all} heads.`,
     header.truncated && `The text was cut off at ${header.max_length || size} tokens.`,
     attention.some((a) => a.causal) && "Words see only what stands before them (causal model).",
-    windows.length > 0 && `In ${windows.length} of ${layers.length} layers words see at most ${windows[0].window} tokens to each side.`,
+    windows.length > 0 && `In ${windows.length} of ${layers.length} layers words see at most ${near < far ? near + " to " : ""}${far} tokens to each side.`,
   ];
   const facts = runs.map(({ label, architecture, precision, tier, weights_hash: hash, self_check: check }) => [label, architecture, precision, tier,
     hash && "weights " + hash.slice(0, 16), check && `rows sum to 1 within ${check.max_row_sum_error.toExponential(1)}`,

@@ -8,9 +8,9 @@ import { paint } from "./figure.js";
 const kKinds = {
   learned: "Each position has a vector of its own, learned in training and added to the word's.",
   sinusoidal: "Each position has a fixed vector of sines and cosines of falling frequency, added to the word's.",
-  rotary: "No table: queries and keys are turned by an angle that grows with the position, so that weights depend on distance.",
-  relative: "No table: a learned number for each distance is added to the scores before they become weights.",
-  alibi: "No table: a penalty that grows with the distance is subtracted from the scores, another one in each head.",
+  rotary: "Queries and keys are turned by an angle that grows with the position, so that weights depend on distance.",
+  relative: "A learned number for each distance is added to the scores before they become weights.",
+  alibi: "A penalty that grows with the distance is subtracted from the scores, another one in each head.",
   none: "The order of words is known only from what the attention mask shows.",
 };
 const details = byId("positions");
@@ -36,7 +36,7 @@ export function renderPositions() {
   details.hidden = !positions;
   if (!details.open || !positions) return;
   const { kind, count, size, table, similarity, sampled_positions: places, sampled_columns: columns, table_scale: step } = positions;
-  const body = [element("p", {}, kKinds[kind] || `Positions: ${kind}.`)];
+  const body = kind.split(" + ").map((part) => element("p", {}, kKinds[part] || `Positions: ${part}.`));
   if (table) {
     body.push(picture(`The table: ${count} positions (rows) × ${size} numbers` + (places.length < count || columns.length < size ? ", a sample" : ""),
       columns.length, table, (row, col, value) => `position ${places[row]}, number ${columns[col]}: ≈ ${(value * step).toPrecision(2)}`));
