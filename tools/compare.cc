@@ -41,7 +41,10 @@ void WriteComparison(const Comparison& comparison, JsonWriter& json) {
   json.EndArray().Key("counts").BeginObject().Field("faster", counts.faster);
   json.Field("slower", counts.slower).Field("no_difference", counts.same);
   json.Field("not_comparable", counts.not_comparable);
-  json.Field("geometric_mean_speed", counts.geometric_mean).EndObject().EndObject();
+  const Overall overall = JudgeTogether(comparison.rows);
+  json.EndObject().Key("all_rows").BeginObject().Field("verdict", VerdictName(overall.verdict));
+  if (overall.verdict != Verdict::kNotComparable) WriteEstimate("speed", overall.speed, json);
+  json.EndObject().EndObject();
 }
 
 }  // namespace

@@ -110,61 +110,82 @@ std::vector<double> Flatten(const Samples& samples) {
   return values;
 }
 
-Estimate BootstrapQuantile(const Samples& samples, const BootstrapOptions& options) {
-  const Samples kept = WithoutEmpty(samples);
-  Estimate estimate;
-  estimate.value = Quantile(Flatten(kept), options.quantile);
-  if (kept.empty()) {
-    estimate.interval = {estimate.value, estimate.value};
-    return estimate;
-  }
-  SplitMix64 random(options.seed);
-  std::vector<double> draws, scratch;
-  for (size_t i = 0; i < options.draws; ++i) {
-    draws.push_back(
-        QuantileOf(kept, DrawBlocks(kept, options.block, random), options.quantile, scratch));
-  }
-  estimate.interval = IntervalOf(draws, options.level);
+Estimate EstimateOf(const Bootstrap& bootstrap, double level) {
+  Estimate estimate = {bootstrap.value, {bootstrap.value, bootstrap.value}};
+  if (bootstrap.draws.empty()) return estimate;
+  std::vector<double> draws = bootstrap.draws;
+  estimate.interval = IntervalOf(draws, level);
   return estimate;
 }
 
 namespace {
 
+Bootstrap DrawQuantiles(const Samples& samples, const BootstrapOptions& options) {
+  const Samples kept = WithoutEmpty(samples);
+  Bootstrap bootstrap = {Quantile(Flatten(kept), options.quantile), {}};
+  if (kept.empty()) return bootstrap;
+  SplitMix64 random(options.seed);
+  std::vector<double> scratch;
+  for (size_t i = 0; i < options.draws; ++i) {
+    bootstrap.draws.push_back(
+        QuantileOf(kept, DrawBlocks(kept, options.block, random), options.quantile, scratch));
+  }
+  return bootstrap;
+}
+
 // The median of b over a, place by place.
-Estimate BootstrapPairs(const Samples& a, const Samples& b, BootstrapOptions options) {
+Bootstrap DrawPairs(const Samples& a, const Samples& b, BootstrapOptions options) {
   Samples ratios(a.size());
   for (size_t p = 0; p < a.size(); ++p) {
     for (size_t i = 0; i < a[p].size(); ++i) ratios[p].push_back(b[p][i] / a[p][i]);
   }
   options.quantile = 0.5;
-  return BootstrapQuantile(ratios, options);
+  return DrawQuantiles(ratios, options);
 }
 
 }  // namespace
 
+Estimate BootstrapQuantile(const Samples& samples, const BootstrapOptions& options) {
+  return EstimateOf(DrawQuantiles(samples, options), options.level);
+}
+
 Estimate BootstrapRatio(const Samples& a, const Samples& b, const BootstrapOptions& options) {
+  return EstimateOf(DrawRatios(a, b, options), options.level);
+}
+
+Bootstrap DrawRatios(const Samples& a, const Samples& b, const BootstrapOptions& options) {
   const Samples left = WithoutEmpty(a), right = WithoutEmpty(b);
   if (options.paired && !left.empty() && SameShape(left, right)) {
-    return BootstrapPairs(left, right, options);
+    return DrawPairs(left, right, options);
   }
-  Estimate estimate;
-  estimate.value =
-      Quantile(Flatten(right), options.quantile) / Quantile(Flatten(left), options.quantile);
-  if (left.empty() || right.empty()) {
-    estimate.interval = {estimate.value, estimate.value};
-    return estimate;
-  }
+  Bootstrap ratio = {
+      Quantile(Flatten(right), options.quantile) / Quantile(Flatten(left), options.quantile), {}};
+  if (left.empty() || right.empty()) return ratio;
   SplitMix64 random(options.seed);
-  std::vector<double> draws, scratch;
+  std::vector<double> scratch;
   for (size_t i = 0; i < options.draws; ++i) {
     const double below =
         QuantileOf(left, DrawBlocks(left, options.block, random), options.quantile, scratch);
     const double above =
         QuantileOf(right, DrawBlocks(right, options.block, random), options.quantile, scratch);
-    draws.push_back(above / below);
+    ratio.draws.push_back(above / below);
   }
-  estimate.interval = IntervalOf(draws, options.level);
-  return estimate;
+  return ratio;
+}
+
+Estimate GeometricMean(std::span<const Bootstrap* const> rows, double level) {
+  const auto mean = [&rows](const auto& of) {
+    double logarithms = 0;
+    for (const Bootstrap* row : rows) logarithms += std::log(of(*row));
+    return std::exp(logarithms / static_cast<double>(rows.size()));
+  };
+  size_t draws = rows.empty() ? 0 : rows.front()->draws.size();
+  for (const Bootstrap* row : rows) draws = std::min(draws, row->draws.size());
+  Bootstrap all = {mean([](const Bootstrap& row) { return row.value; }), {}};
+  for (size_t i = 0; i < draws; ++i) {
+    all.draws.push_back(mean([i](const Bootstrap& row) { return row.draws[i]; }));
+  }
+  return EstimateOf(all, level);
 }
 
 }  // namespace pozor::tools

@@ -61,12 +61,25 @@ struct Estimate {
   Interval interval;
 };
 
+// An estimate, and what it came to in each draw of the bootstrap.
+struct Bootstrap {
+  double value = 0;
+  std::vector<double> draws;
+};
+Estimate EstimateOf(const Bootstrap& bootstrap, double level);
+
 // The quantile of one row.
 Estimate BootstrapQuantile(const Samples& samples, const BootstrapOptions& options);
 
 // Quantile of `b` over quantile of `a` (paired: the median of b over a): above 1, b took longer.
 // NaN if a side has no samples.
 Estimate BootstrapRatio(const Samples& a, const Samples& b, const BootstrapOptions& options);
+Bootstrap DrawRatios(const Samples& a, const Samples& b, const BootstrapOptions& options);
+
+// The geometric mean of several rows' ratios, drawn with one seed: rows of equal shapes draw the
+// same rounds, so that what disturbed all of them at once counts as one disturbance. NaN without
+// rows.
+Estimate GeometricMean(std::span<const Bootstrap* const> rows, double level);
 
 }  // namespace pozor::tools
 

@@ -126,6 +126,28 @@ TEST_CASE("verdicts") {
   }
 }
 
+TEST_CASE("all rows together have a verdict of their own") {
+  const std::vector<const char*> workloads = {"fixed-8", "fixed-16", "fixed-32", "mix"};
+  std::vector<RowRecipe> base, slower, mixed;
+  for (size_t i = 0; i < workloads.size(); ++i) {
+    base.push_back({.workload = workloads[i]});
+    slower.push_back({.workload = workloads[i], .seconds = 0.105});
+    mixed.push_back({.workload = workloads[i], .seconds = i % 2 == 0 ? 0.11 : 0.0909});
+  }
+  mixed.push_back({.workload = "fixed-64"});  // only on one side: counts for nothing
+  const LoadedResult a = MakeResult("a", base);
+  const auto judge = [&](const std::vector<RowRecipe>& recipes) {
+    return CompareResults(a, MakeResult("b", recipes, "Test CPU", 77), {});
+  };
+  CHECK(JudgeTogether(judge(base)).verdict == Verdict::kNoDifference);
+  CHECK(JudgeTogether(judge(slower)).verdict == Verdict::kSlower);
+  CHECK(JudgeTogether(judge(slower)).speed.value == doctest::Approx(1 / 1.05).epsilon(0.005));
+  CHECK(JudgeTogether(judge(mixed)).verdict == Verdict::kNoDifference);
+  CHECK(JudgeTogether({}).verdict == Verdict::kNotComparable);
+  CHECK(DescribeTogether(judge(slower)).find("4 slower, 0 no difference") != std::string::npos);
+  CHECK(DescribeTogether(judge(slower)).ends_with("), slower"));
+}
+
 TEST_CASE("rounds are divided by the roof on one machine only") {
   const LoadedResult base = MakeResult("a", {{}});
   const LoadedResult elsewhere = MakeResult("b", {{.seconds = 0.05, .roof = 200}}, "Other CPU");

@@ -102,6 +102,29 @@ TEST_CASE("rounds of one interleaved run are drawn together") {
   CHECK(apart.interval.high - apart.interval.low > 0.02);
 }
 
+TEST_CASE("several rows together are as sure as their disturbances are independent") {
+  BootstrapOptions options;
+  options.draws = 500;
+  std::vector<Bootstrap> rows;
+  for (uint64_t row = 0; row < 9; ++row) {
+    rows.push_back(DrawRatios(MakeRounds(2 * row + 1, 1), MakeRounds(2 * row + 2, 1.05), options));
+  }
+  std::vector<const Bootstrap*> different, equal;
+  for (const Bootstrap& row : rows) {
+    different.push_back(&row);
+    equal.push_back(&rows[0]);
+  }
+  const auto width = [](const Estimate& e) { return e.interval.high - e.interval.low; };
+  const Estimate one = EstimateOf(rows[0], 0.95);
+  const Estimate all = GeometricMean(different, 0.95), same = GeometricMean(equal, 0.95);
+  CHECK(all.interval.low > 1.03);
+  CHECK(all.interval.high < 1.07);
+  CHECK(width(all) < 0.7 * width(one));
+  CHECK(same.value == doctest::Approx(one.value));
+  CHECK(width(same) == doctest::Approx(width(one)));
+  CHECK(std::isnan(GeometricMean({}, 0.95).value));
+}
+
 TEST_CASE("rows without samples give no number") {
   const Samples some = {{1, 2, 3}};
   for (const Samples& none : {Samples{}, Samples{{}}}) {

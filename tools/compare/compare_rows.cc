@@ -158,18 +158,33 @@ std::vector<RowComparison> CompareResults(const LoadedResult& base, const Loaded
   for (RowComparison& row : rows) {
     if (!row.why.empty()) continue;
     row.normalised = same_machine && HasRoof(*row.base) && HasRoof(*row.other);
-    const auto speed = [&](Timing timing) {
-      return SpeedOf(BootstrapRatio(VisitSeconds(*row.base, timing),
-                                    VisitSeconds(*row.other, timing), bootstrap));
+    const auto time = [&](Timing timing) {
+      return DrawRatios(VisitSeconds(*row.base, timing), VisitSeconds(*row.other, timing),
+                        bootstrap);
     };
-    row.plain_speed = speed(Timing::kWall);
-    row.speed = speed(row.normalised ? Timing::kQuietTimesRoof : Timing::kQuiet);
+    row.plain_speed = SpeedOf(EstimateOf(time(Timing::kWall), bootstrap.level));
+    row.time = time(row.normalised ? Timing::kQuietTimesRoof : Timing::kQuiet);
+    row.speed = SpeedOf(EstimateOf(row.time, bootstrap.level));
     const double waited = std::max(row.base->summary.waited_share, row.other->summary.waited_share);
     row.resolution = options.resolution * (options.paired ? 1 : 1 + 3 * waited);
     row.verdict = Judge(row.speed, row.resolution);
     if (row.verdict == Verdict::kNotComparable) row.why = "no usable samples";
   }
   return rows;
+}
+
+Overall JudgeTogether(const std::vector<RowComparison>& rows, double level) {
+  Overall overall;
+  std::vector<const Bootstrap*> times;
+  for (const RowComparison& row : rows) {
+    if (row.verdict == Verdict::kNotComparable) continue;
+    times.push_back(&row.time);
+    overall.resolution = std::max(overall.resolution, row.resolution);
+  }
+  if (times.empty()) return overall;
+  overall.speed = SpeedOf(GeometricMean(times, level));
+  overall.verdict = Judge(overall.speed, overall.resolution);
+  return overall;
 }
 
 std::vector<Difference> DiffSystems(const BenchResult& base, const BenchResult& other) {

@@ -37,7 +37,17 @@ struct RowComparison {
   double resolution = 0;    // of this row
   Estimate speed;           // of other over base: above 1, the other is faster
   Estimate plain_speed;     // the same from wall time as it came
+  Bootstrap time;           // of other over base: where `speed` comes from
 };
+
+// All comparable rows together: the geometric mean of their speeds. More rounds stand behind it
+// than behind a row, so it tells smaller differences.
+struct Overall {
+  Verdict verdict = Verdict::kNotComparable;
+  double resolution = 0;
+  Estimate speed;
+};
+Overall JudgeTogether(const std::vector<RowComparison>& rows, double level = 0.95);
 
 // Every row of the base, then those of the other that the base has not.
 std::vector<RowComparison> CompareResults(const LoadedResult& base, const LoadedResult& other,

@@ -130,10 +130,10 @@ std::string VerdictTable(const Comparison& comparison) {
 std::string Verdicts(const std::vector<Comparison>& comparisons) {
   std::string html;
   for (const Comparison& comparison : comparisons) {
-    html += Card("", Cat({"<h3>", Escape(comparison.other->label), " against ",
-                          Escape(comparison.base->label), "</h3><p>",
-                          Escape(DescribeCounts(CountVerdicts(comparison.rows))), "</p>",
-                          VerdictTable(comparison)}));
+    html += Card(
+        "", Cat({"<h3>", Escape(comparison.other->label), " against ",
+                 Escape(comparison.base->label), "</h3><p>",
+                 Escape(DescribeTogether(comparison.rows)), "</p>", VerdictTable(comparison)}));
   }
   return html;
 }

@@ -1,7 +1,5 @@
 #include "tools/compare/report.h"
 
-#include <cmath>
-
 #include "tools/bench/markdown.h"
 #include "tools/bench/text.h"
 
@@ -19,26 +17,25 @@ std::string Rate(const Row* row) {
 
 VerdictCounts CountVerdicts(const std::vector<RowComparison>& rows) {
   VerdictCounts counts;
-  double logarithms = 0;
-  size_t compared = 0;
   for (const RowComparison& row : rows) {
     counts.faster += row.verdict == Verdict::kFaster;
     counts.slower += row.verdict == Verdict::kSlower;
     counts.same += row.verdict == Verdict::kNoDifference;
     counts.not_comparable += row.verdict == Verdict::kNotComparable;
-    if (row.verdict == Verdict::kNotComparable) continue;
-    logarithms += std::log(row.speed.value);
-    ++compared;
   }
-  if (compared > 0) counts.geometric_mean = std::exp(logarithms / static_cast<double>(compared));
   return counts;
 }
 
-std::string DescribeCounts(const VerdictCounts& counts) {
-  return Cat({std::to_string(counts.faster), " faster, ", std::to_string(counts.slower),
-              " slower, ", std::to_string(counts.same), " no difference, ",
-              std::to_string(counts.not_comparable), " not comparable; speed x ",
-              Fixed(counts.geometric_mean, 3), " on the geometric mean"});
+std::string DescribeTogether(const std::vector<RowComparison>& rows) {
+  const VerdictCounts counts = CountVerdicts(rows);
+  const Overall overall = JudgeTogether(rows);
+  const std::string text =
+      Cat({std::to_string(counts.faster), " faster, ", std::to_string(counts.slower), " slower, ",
+           std::to_string(counts.same), " no difference, ", std::to_string(counts.not_comparable),
+           " not comparable"});
+  if (overall.verdict == Verdict::kNotComparable) return text;
+  return Cat({text, "; all rows together: speed x ", DescribeEstimate(overall.speed), ", ",
+              VerdictName(overall.verdict)});
 }
 
 std::string DescribeEstimate(const Estimate& estimate) {
@@ -70,7 +67,7 @@ std::string ToMarkdown(const Comparison& comparison) {
   }
   text += MarkdownTable(
       {"row", base, other, "speed (interval)", "wall clock", "resolution", "verdict"}, cells);
-  return text + "\n" + DescribeCounts(CountVerdicts(comparison.rows)) + "\n";
+  return text + "\n" + DescribeTogether(comparison.rows) + "\n";
 }
 
 }  // namespace pozor::tools

@@ -18,12 +18,12 @@ struct Comparison {
 
 struct VerdictCounts {
   size_t faster = 0, slower = 0, same = 0, not_comparable = 0;
-  double geometric_mean = 1;  // of the speeds that are comparable
 };
 VerdictCounts CountVerdicts(const std::vector<RowComparison>& rows);
 
-// "2 faster, 1 slower, 20 no difference, 0 not comparable; speed x 1.004 on the geometric mean"
-std::string DescribeCounts(const VerdictCounts& counts);
+// "2 faster, 1 slower, 20 no difference, 0 not comparable; all rows together: speed x 1.004 (0.993
+// – 1.015), no difference"
+std::string DescribeTogether(const std::vector<RowComparison>& rows);
 
 // "0.951 (0.944 – 0.958)"
 std::string DescribeEstimate(const Estimate& estimate);
