@@ -25,12 +25,21 @@ struct LoadedTokenizer {
   size_t max_length = 0;  // 0: no limit
 };
 
+// A module that cannot be run (a sparse encoder's, a late interaction's) changes no token.
+Result<Pipeline> PipelineOfTokens(const ModelFolder& folder) {
+  std::vector<std::string> of_vectors;
+  Result<Pipeline> pipeline = ReadPipeline(folder, &of_vectors);
+  if (pipeline.ok() || pipeline.status().code() != StatusCode::kUnsupported) return pipeline;
+  PrintWarning(pipeline.status().message() + "; its tokens are shown all the same");
+  return Pipeline();
+}
+
 Result<LoadedTokenizer> OpenTokenizer(const std::string& model) {
   POZOR_TRY(const ModelPlace place, LocateModelPlace(model));
   POZOR_TRY(const ModelFolder folder, ModelFolder::Open(place.folder));
-  std::vector<std::string> warnings, of_vectors;
+  std::vector<std::string> warnings;
   LoadedTokenizer loaded;
-  POZOR_TRY(const Pipeline pipeline, ReadPipeline(folder, &of_vectors));
+  POZOR_TRY(const Pipeline pipeline, PipelineOfTokens(folder));
   const ModelFolder transformer = folder.Sub(pipeline.transformer_path);
   POZOR_TRY(const WeightFile weights, FindWeights(transformer, place.weights));
   std::shared_ptr<const GgufFile> gguf;

@@ -1,6 +1,9 @@
 // pozor tokenize: ids, tokens and offsets as JSON lines, from the tokenizer alone.
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -78,6 +81,25 @@ TEST_CASE("a line a text; without --json ids, a tab, tokens") {
   const ProcessResult plain =
       Pozor({"tokenize", TestData("bert"), "--text", "[SEP]", "--plain-specials"});
   CHECK(plain.output.find("[SEP] [SEP]") == std::string::npos);
+}
+
+// Sparse encoders, late interaction: not run, but their texts become tokens as any other's.
+TEST_CASE("a model whose modules cannot be run shows its tokens") {
+  namespace fs = std::filesystem;
+  std::string scratch = (fs::temp_directory_path() / "pozor-tokens-XXXXXX").string();
+  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    fs::copy_file(fs::path(TestData("bert")) / name, fs::path(scratch) / name);
+  }
+  fs::copy_file(fs::path(TestData("bert")) / "model.safetensors",
+                fs::path(scratch) / "model.safetensors");
+  std::ofstream(fs::path(scratch) / "modules.json")
+      << R"([{"path":"","type":"sentence_transformers.sparse_encoder.modules.MLMTransformer"}])";
+  const ProcessResult result = PozorReading({"tokenize", scratch}, "a\n");
+  CHECK(result.exit_code == 0);
+  CHECK(result.output == PozorReading({"tokenize", TestData("bert")}, "a\n").output);
+  CHECK(result.errors.find("MLMTransformer is not supported") != std::string::npos);
+  fs::remove_all(scratch);
 }
 
 TEST_CASE("users' cases on the tokenizer of the real all-MiniLM-L6-v2") {
