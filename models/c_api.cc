@@ -183,12 +183,14 @@ pozor_status pozor_model_load(const char* name, size_t name_size, const pozor_lo
     pozor_load_options c;
     POZOR_RETURN_IF_ERROR(CopyOptions(options, pozor_load_options_init, &c));
     POZOR_RETURN_IF_ERROR(CheckText({name, name_size}));
+    POZOR_RETURN_IF_ERROR(CheckText(c.task));
     if (c.precision < POZOR_F32 || c.precision > POZOR_AUTO) {
       return pozor::InvalidArgument("precision: no such value; use POZOR_AUTO");
     }
     pozor::LoadOptions load;
     load.precision = static_cast<pozor::Precision>(c.precision);
     load.max_memory = c.max_memory;
+    load.task = std::string(View(c.task));
     POZOR_TRY(pozor::Model loaded, pozor::Model::Load(std::string(View({name, name_size})), load));
     *model = new pozor_model{std::move(loaded)};
     return Status();

@@ -20,6 +20,7 @@
 #include "models/model_impl.h"
 #include "models/prepared.h"
 #include "models/quantize.h"
+#include "models/tasks.h"
 
 namespace pozor {
 namespace {
@@ -141,7 +142,33 @@ Status TakeTokenizer(const Loading& loading, Aside& aside) {
 struct ModelConfig {
   const Architecture* architecture;
   Config config;
+  TaskAdapters adapters;
+  std::optional<size_t> task;  // of the adapters
 };
+
+Result<ModelConfig> ReadConfig(const Loading& loading, JsonDocument document,
+                               const std::string& where) {
+  POZOR_TRY(const std::string type, FindModelType(*document, where));
+  POZOR_TRY(const Architecture* architecture, FindArchitecture(type, where, &*document));
+  Model::Impl& model = *loading.model;
+  const std::string& task = model.options.task;
+  if (model.pipeline.own_transformer && !architecture->has_adapters) {
+    return Unsupported(where + ": a Transformer module of the folder's own code is supported for " +
+                       "jina-embeddings-v3 only; use another model");
+  }
+  TaskAdapters adapters;
+  if (architecture->has_adapters) {
+    POZOR_TRY(adapters, ReadTaskAdapters(*document, where));
+    model.info.tasks = adapters.tasks;
+  }
+  std::optional<size_t> place;
+  if (!task.empty()) {
+    POZOR_TRY(place, FindTask(adapters, task));
+    UseInstruction(adapters, task, &model.pipeline);
+    model.info.task = task;
+  }
+  return ModelConfig{architecture, Config(std::move(document), where), std::move(adapters), place};
+}
 
 // config.json, or what a GGUF file says in its place; then the weights.
 Result<ModelConfig> OpenCheckpoint(const Loading& loading, Checkpoint* checkpoint) {
@@ -157,13 +184,16 @@ Result<ModelConfig> OpenCheckpoint(const Loading& loading, Checkpoint* checkpoin
   } else {
     POZOR_TRY(document, folder.ReadJsonObject("config.json"));
   }
-  POZOR_TRY(const std::string type, FindModelType(**document, where));
-  POZOR_TRY(const Architecture* architecture, FindArchitecture(type, where, &**document));
+  POZOR_TRY(ModelConfig of, ReadConfig(loading, std::move(*document), where));
   checkpoint->weights = checkpoint->gguf;
   if (checkpoint->gguf == nullptr) {
     POZOR_TRY(checkpoint->weights, OpenWeights(folder, file, &loading.model->info.warnings));
   }
-  return ModelConfig{architecture, Config(std::move(*document), where)};
+  if (of.task.has_value()) {
+    POZOR_TRY(checkpoint->weights,
+              MergeTask(std::move(checkpoint->weights), of.adapters, *of.task));
+  }
+  return of;
 }
 
 Result<EncoderSpec> MakeSpec(ModelConfig& of, WeightReader& weights, ModelInfo* info) {
@@ -182,6 +212,7 @@ PreparedFacts DescribeForFile(const ModelConfig& of, const WeightReader& weights
                               const ModelInfo& info) {
   PreparedFacts facts;
   facts.architecture = info.architecture;
+  facts.task = info.task;
   facts.config = of.config.Decisive();
   const std::span<const TensorInfo> tensors = weights.source().tensors();
   facts.original.assign(tensors.begin(), tensors.end());
@@ -231,13 +262,12 @@ Status LoadPreparedTransformer(const Loading& loading) {
   std::future<Aside> running = StartAside(folder, nothing, none);
   const std::string where = JoinPath(folder.path(), "config.json");
   POZOR_TRY(JsonDocument document, folder.ReadJsonObject("config.json"));
-  POZOR_TRY(const std::string type, FindModelType(*document, where));
-  POZOR_TRY(const Architecture* architecture, FindArchitecture(type, where, &*document));
-  ModelConfig of = {architecture, Config(std::move(document), where)};
+  POZOR_TRY(ModelConfig of, ReadConfig(loading, std::move(document), where));
   POZOR_TRY(const std::string path, folder.Resolve(kPreparedName));
   POZOR_TRY(const auto file, PreparedFile::Open(path));
   WeightReader weights(OriginalNames(file));
   POZOR_TRY(EncoderSpec spec, MakeSpec(of, weights, &info));
+  POZOR_RETURN_IF_ERROR(file->CheckTask(info.task));
   POZOR_RETURN_IF_ERROR(file->CheckConfig(of.config.Decisive()));
   POZOR_RETURN_IF_ERROR(CheckCeiling("the model's weights", loading.model->options.max_memory,
                                      ResidentBytes() + file->bytes()));

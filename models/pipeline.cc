@@ -22,10 +22,15 @@ constexpr std::string_view kTransformerConfigs[] = {
 constexpr std::string_view kKnownModules[] = {"Transformer", "Pooling",   "Dense",
                                               "LayerNorm",   "Normalize", "Dropout"};
 
+// How folders name a Transformer module of their own code; the architecture says whether it is
+// known.
+constexpr std::string_view kOwnTransformer = "custom_st.Transformer";
+
 // "sentence_transformers.models.Pooling" and the longer paths of later versions: the last part
 // counts, as long as it is sentence-transformers' own.
 Result<std::string> ModuleClass(const std::string& type, const std::string& where) {
   const std::string name = type.substr(type.rfind('.') + 1);
+  if (type == kOwnTransformer) return name;
   const bool own = type.starts_with("sentence_transformers.") || type.find('.') == type.npos;
   const bool known = std::find(std::begin(kKnownModules), std::end(kKnownModules), name) !=
                      std::end(kKnownModules);
@@ -67,7 +72,10 @@ Status ReadModules(const ModelFolder& folder, Pipeline* pipeline) {
                          module.type + ", a Transformer must come first and only there; " +
                          "use another model");
     }
-    if (first) pipeline->transformer_path = module.path;
+    if (first) {
+      pipeline->transformer_path = module.path;
+      pipeline->own_transformer = entry.Find("type")->as_string() == kOwnTransformer;
+    }
     pipeline->modules.push_back(std::move(module));
   }
   if (!pipeline->modules.empty()) return Status();

@@ -23,6 +23,7 @@ struct ModuleEntry {
 struct Pipeline {
   std::vector<ModuleEntry> modules;  // of modules.json; empty if there is none
   std::string transformer_path;      // "" or "0_Transformer"
+  bool own_transformer = false;      // the Transformer module is a class of the folder's own code
   Head head;                         // filled by ReadHead
   std::string default_pooling;       // without modules.json; empty: mean
   bool include_prompt = true;        // false: the prompt's tokens are left out of the pooling

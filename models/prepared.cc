@@ -269,6 +269,7 @@ std::vector<std::pair<std::string, std::string>> MakeMetadata(const PreparedFact
       {"pozor.quality", Field(facts.quality)},
       {"pozor.checksums", sums},
   };
+  if (!facts.task.empty()) metadata.emplace_back("pozor.task", Field(facts.task));
   metadata.emplace_back(kHeaderSum, HeaderSum(metadata, layout.infos, layout.offsets));
   return metadata;
 }
@@ -374,6 +375,7 @@ Status PreparedFile::CheckHeader() const {
 // somebody made up from doing harm.
 Status PreparedFile::ReadFacts() {
   facts_.architecture = Metadata("pozor.architecture");
+  facts_.task = Metadata("pozor.task");
   facts_.config = ParsePairs(Metadata("pozor.config"));
   facts_.calibration = Metadata("pozor.calibration");
   facts_.quality = Metadata("pozor.quality");
@@ -390,6 +392,14 @@ Status PreparedFile::ReadFacts() {
   std::sort(checksums_.begin(), checksums_.end());
   if (good) return {};
   return Corrupt(path() + ": the metadata is not as this version writes it" + std::string(kAgain));
+}
+
+Status PreparedFile::CheckTask(const std::string& task) const {
+  if (task == facts_.task) return {};
+  const std::string then = facts_.task.empty() ? "no task" : "task " + facts_.task;
+  return InvalidArgument(path() + ": was prepared for " + then + ", asked for is " +
+                         (task.empty() ? "none" : task) + "; ask for " + then +
+                         ", or prepare the model again");
 }
 
 Status PreparedFile::CheckConfig(

@@ -32,6 +32,7 @@ inline constexpr const char* kPreparedName = "pozor.safetensors";
 // What the file says beside its tensors.
 struct PreparedFacts {
   std::string architecture;
+  std::string task;  // whose adapter is merged into the weights, or empty
   PrecisionPlan precision;
   std::vector<std::pair<std::string, std::string>> config;  // key, value: those that count
   std::vector<TensorInfo> original;                         // names and shapes of the weights
@@ -53,6 +54,9 @@ class PreparedFile : public std::enable_shared_from_this<PreparedFile> {
   // The config's values that count are those the file was prepared for; else InvalidArgument that
   // names the first difference.
   Status CheckConfig(const std::vector<std::pair<std::string, std::string>>& config) const;
+
+  // The same for the task that is asked for, or empty.
+  Status CheckTask(const std::string& task) const;
 
   // Checks the tensors, and makes an encoder that reads them in place.
   Result<std::unique_ptr<Encoder>> MakeEncoder(EncoderSpec spec) const;

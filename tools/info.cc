@@ -88,7 +88,9 @@ void WriteModel(const Model& model, JsonWriter* json) {
       .Field("parameters", info.parameters)
       .Field("normalizes", info.normalizes)
       .Field("similarity", info.similarity)
-      .Field("default_prompt", info.default_prompt);
+      .Field("default_prompt", info.default_prompt)
+      .Field("task", info.task);
+  json->Key("tasks").Array(info.tasks);
   const Model::Impl& impl = model.impl();
   json->Field("precision", PrecisionName(*impl.encoder))
       .Field("calibration", impl.facts.calibration)
@@ -207,6 +209,11 @@ void PrintModel(const Model& model) {
   PrintProducts(DescribeProducts(*impl.encoder));
   if (!impl.facts.calibration.empty()) PrintField("calibration", impl.facts.calibration);
   if (!impl.facts.quality.empty()) PrintField("quality", impl.facts.quality);
+  std::string tasks;
+  for (const std::string& task : info.tasks) {
+    tasks += (tasks.empty() ? "" : ", ") + task + (task == info.task ? " (in use)" : "");
+  }
+  if (!tasks.empty()) PrintField("tasks", tasks);
   const char* label = "prompts";
   for (const auto& [name, text] : info.prompts) {
     PrintField(label, JsonQuote(name) + ": " + JsonQuote(text) +

@@ -36,6 +36,9 @@ struct Architecture {
   // tanh(W h[0] + b), if there is one.
   std::string_view pooler_weight = {};
   std::string_view pooler_bias = {};
+
+  // Checkpoints may have a low-rank adapter for each of several tasks (models/tasks.h).
+  bool has_adapters = false;
 };
 
 // Every architecture, in the order of models/architectures/all.cc.

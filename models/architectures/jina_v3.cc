@@ -1,5 +1,5 @@
-// jina-embeddings-v3 (Sturua et al. 2024) without its adapters: XLM-RoBERTa's sizes with rotary
-// positions, in the layout of its own code.
+// jina-embeddings-v3 (Sturua et al. 2024): XLM-RoBERTa's sizes with rotary positions, in the layout
+// of its own code. Adapters are merged before (models/tasks.h).
 #include "models/architectures/architecture.h"
 #include "models/architectures/rotary.h"
 
@@ -51,13 +51,14 @@ EncoderSpec MakeSpec(Config& config, const WeightReader& weights) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     spec.layers[i] = Layer(i, spec.hidden, weights);
   }
-  constexpr std::string_view kAdapters[] = {
-      "lora_adaptations",      "lora_alpha",
-      "lora_dropout_p",        "lora_rank",
-      "task_instructions",     "lora_main_params_trainable",
-      "load_trained_adapters",
-  };
-  config.Ignore(kAdapters, "of adapters, which are not applied: vectors of the model itself");
+  config.Texts("lora_adaptations", "tasks with an adapter each; one of them may be chosen");
+  config.PositiveOr("lora_rank", 4, "rank of the adapters");
+  config.PositiveOr("lora_alpha", 1, "adapters count lora_alpha / lora_rank times");
+  constexpr std::string_view kOfAdapters[] = {"lora_dropout_p", "lora_main_params_trainable",
+                                              "load_trained_adapters"};
+  config.Ignore(kOfAdapters, "of the training of adapters");
+  constexpr std::string_view kInstructions[] = {"task_instructions"};
+  config.Ignore(kInstructions, "prompt of each task");
   constexpr std::string_view kNoEffect[] = {"use_flash_attn", "use_reg_tokens", "emb_pooler",
                                             "matryoshka_dimensions", "truncate_dim"};
   config.Ignore(kNoEffect, "without effect on hidden states");
@@ -78,13 +79,14 @@ extern const Architecture kJinaV3;
 const Architecture kJinaV3 = {
     .model_type = "jina_embeddings_v3",
     .class_name = "JinaEmbeddingsV3",
-    .description = "jina-embeddings-v3, without adapters",
+    .description = "jina-embeddings-v3",
     .make_spec = MakeSpec,
     .claims = Claims,
     .anchor = "encoder.layers.0.norm1.weight",
     .passengers = kPassengers,
     .pooler_weight = "pooler.dense.weight",
     .pooler_bias = "pooler.dense.bias",
+    .has_adapters = true,
 };
 
 }  // namespace pozor

@@ -37,6 +37,8 @@ inline std::unique_ptr<Model::Impl> LoadParts(const std::string& folder,
                                               Precision precision = Precision::kF32) {
   LoadOptions options;
   options.precision = precision;
+  const auto golden = ReadJsonFile(folder + "/golden.json").value();
+  if (const JsonValue* task = golden->Find("task")) options.task = std::string(task->as_string());
   auto model = LoadModelParts(folder, options, {.requires_tokenizer = false, .with_pooler = true});
   if (!model.ok()) FAIL(model.status().message());
   return std::move(*model);

@@ -68,6 +68,8 @@ class VerbParser {
 void AddCpuOption(VerbParser& parser);
 // --max-memory
 void AddMemoryOption(VerbParser& parser, LoadOptions* load);
+// --task
+void AddTaskOption(VerbParser& parser, LoadOptions* load);
 // --threads, --batch-tokens, --max-length, --max-memory, --precision, --plain-specials, ...
 void AddLoadOptions(VerbParser& parser, LoadOptions* load);
 void AddInputFormat(VerbParser& parser, std::optional<InputFormat>* format, std::string* text_field,

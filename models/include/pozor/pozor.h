@@ -56,6 +56,7 @@ typedef struct pozor_load_options {
   size_t struct_size;
   int32_t precision; /* POZOR_AUTO, ... */
   size_t max_memory; /* bytes for the whole process; 0: no ceiling */
+  pozor_text task;   /* whose adapter is used, of a model that has some; size 0: none */
 } pozor_load_options;
 
 void pozor_load_options_init(pozor_load_options* options);

@@ -35,6 +35,9 @@ enum class Overflow : uint8_t { kTruncate, kError };
 struct LoadOptions {
   Precision precision = Precision::kAuto;
   size_t max_memory = 0;  // bytes for the whole process; 0: no ceiling
+  // Of a model with an adapter for each task (ModelInfo::tasks): whose is merged into the weights.
+  // The task's instruction becomes the default prompt. Empty: the model without adapters.
+  std::string task;
 };
 
 struct Progress {
@@ -172,6 +175,8 @@ struct ModelInfo {
   bool normalizes = false;
   std::vector<std::pair<std::string, std::string>> prompts;
   std::string default_prompt;                               // name, or empty
+  std::vector<std::string> tasks;                           // with an adapter each
+  std::string task;                                         // in use, or empty
   std::string similarity;                                   // "cosine", "dot", ...
   std::vector<std::pair<std::string, std::string>> config;  // key = value: what it did
   std::vector<std::string> ignored_tensors;
