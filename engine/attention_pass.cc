@@ -34,6 +34,34 @@ void ForwardPass::NormHeads(size_t l, Range rows, Range panels) {
   });
 }
 
+// Q, then K, as whole rows in the context's place, which is free until attention fills it.
+void ForwardPass::FinishQkv(size_t l, Range rows) {
+  if (!model_.norms_whole_rows()) return;
+  const ZoneTimer timer(profile_, Zone::kNorm);
+  rows = {rows.begin, std::min(rows.end, rows_)};
+  const LayerWeights& layer = model_.layers[l];
+  NormWholeRows(layer.query_norm, HeadUnit(l, 0), model_.spec.heads, rows);
+  NormWholeRows(layer.key_norm, HeadUnit(l, model_.spec.heads), model_.kv_heads(), rows);
+  Rotate(l, rows, {});
+}
+
+void ForwardPass::NormWholeRows(const NormWeights& norm, float* units, size_t heads, Range rows) {
+  const size_t size = model_.spec.head_dim;
+  MatView<float> x = {context_.Row(rows.begin), rows.end - rows.begin, heads * size,
+                      context_.stride};
+  const auto visit = [&](const auto& copy) {
+    for (size_t head = 0; head < heads; ++head) {
+      for (size_t r = 0; r < x.rows; ++r) {
+        float* unit = units + head * unit_stride_ + (rows.begin + r) * model_.head_stride;
+        copy(unit, x.Row(r) + head * size);
+      }
+    }
+  };
+  visit([size](const float* unit, float* row) { std::copy_n(unit, size, row); });
+  NormRows(norm, x, x);
+  visit([size](float* unit, const float* row) { std::copy_n(row, size, unit); });
+}
+
 // Queries and keys turn by their positions.
 void ForwardPass::Rotate(size_t l, Range rows, Range panels) {
   const LayerSpec& layer = model_.spec.layers[l];

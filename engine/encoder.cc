@@ -24,6 +24,7 @@ MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& works
     pass.PreNorm(l, Sublayer::kAttention, all);
     pass.EmitInput(l, ProductKind::kQkv, sinks);
     pass.Qkv(l, all);
+    pass.FinishQkv(l, all);
     pass.Attend(l, all, all, 0);
     pass.EmitAttention(l, sinks);
     if (l + 1 == layers && rows == RowsRead::kFirst) pass.KeepFirstRows();

@@ -71,7 +71,7 @@ Status CheckConvolution(const EncoderSpec& spec) {
                      " cannot be; check the model's config");
 }
 
-// Norms beyond the two of every layer are root mean square ones.
+// Norms beyond the two of every layer are root mean square ones, but for those over whole rows.
 Status CheckNorms(const EncoderSpec& spec) {
   const bool rms = spec.norm_kind == NormKind::kRmsNorm;
   const bool pre = spec.norm_place == NormPlace::kPre;
@@ -79,7 +79,9 @@ Status CheckNorms(const EncoderSpec& spec) {
     const bool query = layer.query_norm.gamma.present(), key = layer.key_norm.gamma.present();
     const bool outputs =
         layer.attention_output_norm.gamma.present() || layer.ffn_output_norm.gamma.present();
-    if (query == key && (rms || !query) && ((rms && pre) || !outputs)) continue;
+    const bool second = layer.second_attention_norm.gamma.present();
+    const bool heads = rms || !query || spec.head_norms == HeadNorms::kAllHeads;
+    if (query == key && heads && ((rms && pre) || !outputs) && !(second && pre)) continue;
     return Unsupported(spec.architecture + ": norms of " + (outputs ? "outputs" : "heads") +
                        " of this kind cannot be; check the model's config");
   }
@@ -371,8 +373,12 @@ Status Loader::LayerNorms(const LayerSpec& ref, LayerWeights* layer) {
   POZOR_RETURN_IF_ERROR(Norm(ref.ffn_norm, hidden, &layer->ffn_norm));
   POZOR_RETURN_IF_ERROR(Norm(ref.attention_output_norm, hidden, &layer->attention_output_norm));
   POZOR_RETURN_IF_ERROR(Norm(ref.ffn_output_norm, hidden, &layer->ffn_output_norm));
-  POZOR_RETURN_IF_ERROR(Norm(ref.query_norm, head, &layer->query_norm, model_.query_scale));
-  return Norm(ref.key_norm, head, &layer->key_norm);
+  POZOR_RETURN_IF_ERROR(Norm(ref.second_attention_norm, hidden, &layer->second_attention_norm));
+  const bool all = model_.spec.head_norms == HeadNorms::kAllHeads;
+  const size_t query = all ? model_.spec.heads * head : head;
+  const size_t key = all ? model_.kv_heads() * head : head;
+  POZOR_RETURN_IF_ERROR(Norm(ref.query_norm, query, &layer->query_norm, model_.query_scale));
+  return Norm(ref.key_norm, key, &layer->key_norm);
 }
 
 Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
@@ -393,7 +399,7 @@ Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activatio
 Status Loader::Norm(const NormRef& ref, size_t cols, NormWeights* norm, float scale) {
   if (!ref.gamma.present()) return {};
   POZOR_RETURN_IF_ERROR(Vector(ref.gamma, cols, model_.spec.gain_offset, scale, &norm->gamma));
-  return ref.beta.present() ? Vector(ref.beta, cols, 0, 1, &norm->beta) : Status();
+  return ref.beta.present() ? Vector(ref.beta, cols, 0, scale, &norm->beta) : Status();
 }
 
 // (x + offset) * scale

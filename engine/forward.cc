@@ -45,7 +45,8 @@ struct Layout {
     windows = model.convolution.present()
                   ? RoundUp((tokens + (tokens + 1) * beside) * spec.hidden, 16)
                   : 0;
-    normed = pre ? rows(spec.hidden) : 0;
+    const bool second = spec.layers.front().second_attention_norm.gamma.present();
+    normed = pre || second ? rows(spec.hidden) : 0;
     unit_stride = tokens * model.head_stride + 16;
     qkv = model.head_units() * unit_stride;
     global_qkv = globals ? qkv : 0;
@@ -253,8 +254,15 @@ void ForwardPass::NormRows(const NormWeights& norm, MatView<float> x, MatView<fl
   model_.spec.norm_kind == NormKind::kRmsNorm ? RmsNorm(args) : LayerNorm(args);
 }
 
-// sum += norm(x)
+// sum += norm(x); x may change.
 void ForwardPass::AddNormedRows(const NormWeights& norm, MatView<float> x, MatView<float> sum) {
+  if (model_.spec.norm_kind == NormKind::kLayerNorm) {
+    NormRows(norm, x, x);
+    for (size_t r = 0; r < x.rows; ++r) {
+      for (size_t c = 0; c < x.cols; ++c) sum.Row(r)[c] += x.Row(r)[c];
+    }
+    return;
+  }
   NormArgs args;
   args.x = x.data;
   args.x_stride = x.stride;
@@ -300,10 +308,17 @@ void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
   rows = Clip(rows, rows_);
   if (pre) {
     AddNormedRows(OutputNormOf(l, sublayer), Part(normed_, rows), Part(hidden_, rows));
-  } else if (l == 0 && sublayer == Sublayer::kFeedForward && model_.convolution.present()) {
+    return;
+  }
+  const NormWeights& second = model_.layers[l].second_attention_norm;
+  const bool ends_layer = sublayer == Sublayer::kFeedForward;
+  if (!ends_layer && second.gamma != nullptr) {
+    AddNormedRows(NormOf(l, sublayer), Part(normed_, rows), Part(hidden_, rows));
+    NormRowsInto(l, Sublayer::kFeedForward, second, Part(hidden_, rows), Part(hidden_, rows),
+                 rows.begin);
+  } else if (l == 0 && ends_layer && model_.convolution.present()) {
     NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
   } else {
-    const bool ends_layer = sublayer == Sublayer::kFeedForward;
     NormRowsInto(ends_layer ? l + 1 : l, ends_layer ? Sublayer::kAttention : Sublayer::kFeedForward,
                  NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows), rows.begin);
   }
@@ -383,6 +398,7 @@ void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
   const ZoneTimer timer(profile_, Zone::kQkv, Flops(args));
   Gemm(args);
   if (!global_keys_.empty()) GlobalQkv(l, rows, panels);
+  if (model_.norms_whole_rows()) return;  // FinishQkv does it
   NormHeads(l, rows, panels);
   Rotate(l, rows, panels);
 }
@@ -436,17 +452,15 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
   }
 }
 
-// h += x W + b; without the sum, and into `normed_`, if the product has a norm of its own.
-void ForwardPass::AddProduct(const Linear& linear, const NormWeights& norm, const ProductInput& x,
-                             Range rows, Range panels) {
+void ForwardPass::AddProduct(const Linear& linear, Sum sum, const ProductInput& x, Range rows,
+                             Range panels) {
   GemmArgs args = Product(linear, x, rows, panels);
-  const bool added = norm.gamma == nullptr;
-  const MatView<float> out = added ? hidden_ : normed_;
+  const MatView<float> out = sum == Sum::kHidden ? hidden_ : normed_;
   args.epilogue.c = out.Row(rows.begin);
   args.epilogue.c_stride = out.stride;
-  if (added) {
-    args.epilogue.residual = args.epilogue.c;
-    args.epilogue.residual_stride = out.stride;
+  if (sum != Sum::kAside) {
+    args.epilogue.residual = hidden_.Row(rows.begin);
+    args.epilogue.residual_stride = hidden_.stride;
   }
   Gemm(args);
 }
@@ -455,7 +469,10 @@ void ForwardPass::AttentionOutput(size_t l, Range rows, Range panels) {
   const Linear& linear = model_.layers[l].attention_output;
   const ProductInput x = {Const(context_), context_bytes_};
   const ZoneTimer timer(profile_, Zone::kAttentionOutput, Flops(Product(linear, x, rows, panels)));
-  AddProduct(linear, OutputNormOf(l, Sublayer::kAttention), x, rows, panels);
+  const bool second = model_.layers[l].second_attention_norm.gamma != nullptr;
+  const bool normed = OutputNormOf(l, Sublayer::kAttention).gamma != nullptr;
+  const Sum sum = second ? Sum::kAsideWithHidden : normed ? Sum::kAside : Sum::kHidden;
+  AddProduct(linear, sum, x, rows, panels);
 }
 
 void ForwardPass::FeedForwardUp(size_t l, Range rows, Range panels) {
@@ -485,7 +502,8 @@ void ForwardPass::FeedForwardDown(size_t l, Range rows, Range panels) {
   const Linear& linear = model_.layers[l].ffn_down;
   const ProductInput x = {Const(up_), up_bytes_};
   const ZoneTimer timer(profile_, Zone::kFeedForwardDown, Flops(Product(linear, x, rows, panels)));
-  AddProduct(linear, OutputNormOf(l, Sublayer::kFeedForward), x, rows, panels);
+  const bool normed = OutputNormOf(l, Sublayer::kFeedForward).gamma != nullptr;
+  AddProduct(linear, normed ? Sum::kAside : Sum::kHidden, x, rows, panels);
 }
 
 void ForwardPass::EmitInput(size_t l, ProductKind kind, const Sinks& sinks) const {

@@ -39,6 +39,7 @@ struct LayerWeights {
   NormWeights attention_norm;
   NormWeights ffn_norm;
   NormWeights query_norm, key_norm;  // the first one times query_scale
+  NormWeights second_attention_norm;
   NormWeights attention_output_norm, ffn_output_norm;
   Linear distances;   // head_dim -> 2 * max_positions - 1, or absent
   Linear global_qkv;  // as qkv, or absent
@@ -55,6 +56,7 @@ struct LayerWeights {
             ffn_norm,
             query_norm,
             key_norm,
+            second_attention_norm,
             attention_output_norm,
             ffn_output_norm,
             distances.Alias(),
@@ -128,6 +130,10 @@ struct Encoder::Impl {
   bool norms_before_projection() const {
     return projection.present() && spec.embeddings.norm_place == EmbeddingNorm::kBeforeProjection;
   }
+  // True if Q and K need FinishQkv: they are normed over all their heads.
+  bool norms_whole_rows() const {
+    return spec.head_norms == HeadNorms::kAllHeads && layers.front().query_norm.gamma != nullptr;
+  }
   bool gated() const { return !layers.empty() && layers.front().ffn_gate.present(); }
   uint64_t MultiplyAdds(size_t tokens) const;  // of the products with weights
 };
@@ -161,6 +167,7 @@ class ForwardPass {
   // bytes that an int8 product reads as well.
   void PreNorm(size_t l, Sublayer sublayer, Range rows);          // x = norm(h)
   void Qkv(size_t l, Range rows, Range panels = {});              // [q k v] = x Wqkv + b
+  void FinishQkv(size_t l, Range rows);                           // norms over all heads
   void Attend(size_t l, Range rows, Range heads, size_t worker);  // c = softmax(q k^T) v
   void QuantizeContext(size_t l, Range rows);                     // c as bytes, if they are read
   void AttentionOutput(size_t l, Range rows, Range panels = {});  // h += c Wo + b
@@ -205,14 +212,16 @@ class ForwardPass {
   const NormWeights& OutputNormOf(size_t l, Sublayer sublayer) const;
   void AddNormedRows(const NormWeights& norm, MatView<float> x, MatView<float> sum);
   GemmArgs Product(const Linear& linear, const ProductInput& x, Range rows, Range panels) const;
-  void AddProduct(const Linear& linear, const NormWeights& norm, const ProductInput& x, Range rows,
-                  Range panels);
+  // h += x W + b, or the same into `normed_`, with h or without it.
+  enum class Sum : uint8_t { kHidden, kAside, kAsideWithHidden };
+  void AddProduct(const Linear& linear, Sum sum, const ProductInput& x, Range rows, Range panels);
   MatView<const float> Input(size_t l, Sublayer sublayer) const;
   float* HeadUnit(size_t l, size_t unit) const;
   AttentionArgs AttentionOf(size_t l, size_t text, size_t head) const;
   template <class Visit>
   void VisitTurnedUnits(size_t l, Range rows, Range panels, const Visit& visit);
   void NormHeads(size_t l, Range rows, Range panels);
+  void NormWholeRows(const NormWeights& norm, float* units, size_t heads, Range rows);
   void Rotate(size_t l, Range rows, Range panels);
   void ScorePositions(size_t l, size_t head, AttentionArgs* args, float* scratch) const;
   void PlaceWindows();

@@ -118,7 +118,13 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
   uint32_t done = Add({kEmbed, 0, all, {}}, 0, {});
   for (size_t l = 0; l < model_.layers.size(); ++l) {
     const LayerWeights& layer = model_.layers[l];
-    done = stage(kHeads, l, spec.heads, group, head_parts, done, kContextBytes);
+    if (model_.norms_whole_rows()) {
+      done = product(kQkv, l, layer.qkv, done);
+      done = Add({kFinishQkv, l, all, {}}, 0, {&done, 1});
+      done = stage(kAttend, l, spec.heads, 1, head_parts, done, kContextBytes);
+    } else {
+      done = stage(kHeads, l, spec.heads, group, head_parts, done, kContextBytes);
+    }
     done = product(kOutput, l, layer.attention_output, done);
     done = Add({kAttentionNorm, l, all, {}}, 0, {&done, 1});
     done = product(kUp, l, layer.ffn_up, done, kUpBytes);
@@ -142,17 +148,24 @@ void LatencyPass::RunHeads(const Task& task, size_t worker) {
   pass_.Attend(task.layer, task.rows, queries, worker);
 }
 
+void LatencyPass::RunQkv(size_t layer, Range rows) {
+  pass_.Qkv(layer, rows);
+  pass_.FinishQkv(layer, rows);
+}
+
 void LatencyPass::Run(const Task& task, size_t worker) {
   const size_t l = task.layer;
   const bool last = l + 1 == model_.layers.size();
   if (task.stages & kEmbed) {
     pass_.Embed(task.rows);
     pass_.PreNorm(0, Sublayer::kAttention, task.rows);
-    if (task.stages & kNextQkv) pass_.Qkv(0, task.rows);
+    if (task.stages & kNextQkv) RunQkv(0, task.rows);
     return;
   }
+  if (task.stages & kQkv) pass_.Qkv(l, task.rows, task.columns);
+  if (task.stages & kFinishQkv) pass_.FinishQkv(l, task.rows);
   if (task.stages & kHeads) RunHeads(task, worker);
-  if (task.stages & kAttend) pass_.Attend(l, task.rows, {}, worker);
+  if (task.stages & kAttend) pass_.Attend(l, task.rows, task.columns, worker);
   if (task.stages & kContextBytes) pass_.QuantizeContext(l, task.rows);
   if (task.stages & kOutput) pass_.AttentionOutput(l, task.rows, task.columns);
   if (task.stages & kAttentionNorm) {
@@ -168,7 +181,7 @@ void LatencyPass::Run(const Task& task, size_t worker) {
     if (last) pass_.FinalNorm(task.rows);
     if (!last) pass_.PreNorm(l + 1, Sublayer::kAttention, task.rows);
   }
-  if (task.stages & kNextQkv) pass_.Qkv(l + 1, task.rows);
+  if (task.stages & kNextQkv) RunQkv(l + 1, task.rows);
 }
 
 void LatencyPass::Work(size_t worker, const std::function<bool()>& leave) {

@@ -12,7 +12,8 @@ const NormWeights* Encoder::Impl::NormBefore(size_t l, Sublayer sublayer) const 
   if (spec.norm_place == NormPlace::kPre) {
     norm = sublayer == Sublayer::kAttention ? &layers[l].attention_norm : &layers[l].ffn_norm;
   } else if (sublayer == Sublayer::kFeedForward) {
-    norm = &layers[l].attention_norm;
+    const NormWeights& second = layers[l].second_attention_norm;
+    norm = second.gamma != nullptr ? &second : &layers[l].attention_norm;
   } else if (l == 1 && convolution.present()) {
     norm = &convolution_norm;
   } else if (l > 0) {

@@ -21,6 +21,9 @@ enum class NormKind : uint8_t { kLayerNorm, kRmsNorm };
 // kPost: h = norm(h + f(h));  kPre: h = h + f(norm(h)).
 enum class NormPlace : uint8_t { kPost, kPre };
 
+// What the norms of queries and keys go over: every head by itself, or all heads of a row together.
+enum class HeadNorms : uint8_t { kEachHead, kAllHeads };
+
 enum class PositionKind : uint8_t {
   kNone,
   kLearned,                // a table in the weight file
@@ -148,8 +151,11 @@ struct LayerSpec {
   LinearRef ffn_gate;  // gated feed-forward: down(act(gate(x)) * up(x)); absent: down(act(up(x)))
   LinearRef ffn_down;  // intermediate -> hidden
   NormRef ffn_norm;
-  // Root mean square norms of every head of queries and keys, before they turn; or absent.
-  NormRef query_norm, key_norm;  // [head_dim]
+  // Norms of queries and keys, before they turn; or absent. kEachHead: root mean square ones,
+  // [head_dim]; kAllHeads: of the model's kind, [heads * head_dim], keys [kv_heads * head_dim].
+  NormRef query_norm, key_norm;
+  // Of post-norm models: h = second(h + norm(h + f(h))) after attention; or absent.
+  NormRef second_attention_norm;
   // Of pre-norm models: h += norm(f(x)) instead of h += f(x); or absent.
   NormRef attention_output_norm, ffn_output_norm;
   size_t window = kNoWindow;
@@ -177,6 +183,7 @@ struct EncoderSpec {
   float norm_epsilon = 1e-12f;
   NormKind norm_kind = NormKind::kLayerNorm;
   NormPlace norm_place = NormPlace::kPost;
+  HeadNorms head_norms = HeadNorms::kEachHead;
   float gain_offset = 0;  // added to the gamma of every norm: 1 if they are stored less one
   Activation activation = Activation::kGelu;
   bool causal = false;

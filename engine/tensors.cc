@@ -112,8 +112,13 @@ class Walk {
                                &layer->attention_output_norm));
     POZOR_RETURN_IF_ERROR(
         Norm(stem + "ffn_output_norm", ref.ffn_output_norm, hidden, &layer->ffn_output_norm));
-    POZOR_RETURN_IF_ERROR(Norm(stem + "query_norm", ref.query_norm, head, &layer->query_norm));
-    return Norm(stem + "key_norm", ref.key_norm, head, &layer->key_norm);
+    POZOR_RETURN_IF_ERROR(Norm(stem + "second_attention_norm", ref.second_attention_norm, hidden,
+                               &layer->second_attention_norm));
+    const bool all = model_.spec.head_norms == HeadNorms::kAllHeads;
+    const size_t query = all ? model_.spec.heads * head : head;
+    const size_t key = all ? model_.kv_heads() * head : head;
+    POZOR_RETURN_IF_ERROR(Norm(stem + "query_norm", ref.query_norm, query, &layer->query_norm));
+    return Norm(stem + "key_norm", ref.key_norm, key, &layer->key_norm);
   }
 
   Status Norm(const std::string& name, const NormRef& ref, size_t cols, NormWeights* norm) {

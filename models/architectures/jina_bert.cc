@@ -1,5 +1,6 @@
 // JinaBERT (Guenther et al. 2023; jina-embeddings-v2): BERT with ALiBi in place of positions and a
-// gated feed-forward.
+// gated feed-forward. The variant for code (jina-embeddings-v2-base-code) norms queries and keys
+// over all heads, and adds a layer's input twice.
 #include "models/architectures/bert_family.h"
 
 namespace pozor {
@@ -12,6 +13,19 @@ LayerSpec Layer(const std::string& stem, size_t intermediate) {
   layer.ffn_up = PartOf(gated, 1, intermediate, 2);
   layer.ffn_down = Dense(stem + "mlp.wo");
   layer.ffn_norm = Norm(stem + "mlp.layernorm");
+  return layer;
+}
+
+LayerSpec CodeLayer(const std::string& stem, size_t intermediate) {
+  LayerSpec layer = BertLayer(stem);
+  layer.query_norm = Norm(stem + "attention.self.layer_norm_q");
+  layer.key_norm = Norm(stem + "attention.self.layer_norm_k");
+  layer.second_attention_norm = Norm(stem + "layer_norm_1");
+  const LinearRef gated = DenseWith(stem + "mlp.up_gated_layer", false);
+  layer.ffn_up = PartOf(gated, 0, intermediate, 2);
+  layer.ffn_gate = PartOf(gated, 1, intermediate, 2);
+  layer.ffn_down = Dense(stem + "mlp.down_layer");
+  layer.ffn_norm = Norm(stem + "layer_norm_2");
   return layer;
 }
 
@@ -28,14 +42,17 @@ EncoderSpec MakeSpec(Config& config, const WeightReader& weights) {
     config.Fail(Unsupported(config.name() + ": feed_forward_type " + kind +
                             " is not supported; use geglu, reglu or original"));
   }
-  if (weights.Has("encoder.layer.0.attention.self.layer_norm_q.weight")) {
-    config.Fail(Unsupported(config.name() + ": the variant with norms of queries and keys is not "
-                                            "supported; use a jina-embeddings-v2 model for text"));
+  const bool code = weights.Has("encoder.layer.0.attention.self.layer_norm_q.weight");
+  if (code && kind == "original") {
+    config.Fail(Unsupported(config.name() + ": feed_forward_type original is not supported with " +
+                            "norms of queries and keys; use geglu or reglu"));
   }
   if (kind == "original") return spec;
+  if (code) spec.head_norms = HeadNorms::kAllHeads;
   spec.activation = kind == "geglu" ? Activation::kGelu : Activation::kRelu;
   for (size_t i = 0; i < spec.layers.size(); ++i) {
-    spec.layers[i] = Layer("encoder.layer." + std::to_string(i) + ".", spec.intermediate);
+    const std::string stem = "encoder.layer." + std::to_string(i) + ".";
+    spec.layers[i] = (code ? CodeLayer : Layer)(stem, spec.intermediate);
   }
   return spec;
 }

@@ -183,6 +183,29 @@ const Case kCases[] = {
        b.spec.rotaries = {{.columns = 12, .exact = true}};
        for (LayerSpec& layer : b.spec.layers) layer.rotary = 0;
      }},
+    {"norms over all heads, keys and values shared by the heads, rotation",
+     [](TinyModelBuilder& b) {
+       b.spec.heads = 4;
+       b.spec.kv_heads = 2;
+       b.head_norms = true;
+       b.spec.head_norms = HeadNorms::kAllHeads;
+       b.spec.rotaries = {{.columns = 12, .exact = true}};
+       for (LayerSpec& layer : b.spec.layers) layer.rotary = 0;
+     }},
+    {"norms over all heads, a second norm after attention",
+     [](TinyModelBuilder& b) {
+       b.head_norms = true;
+       b.second_norms = true;
+       b.gated = true;
+       b.spec.head_norms = HeadNorms::kAllHeads;
+     }},
+    {"root mean square norms over all heads and after attention",
+     [](TinyModelBuilder& b) {
+       b.head_norms = true;
+       b.second_norms = true;
+       b.spec.head_norms = HeadNorms::kAllHeads;
+       b.spec.norm_kind = NormKind::kRmsNorm;
+     }},
     {"norms around sublayers, gains stored less one, scores over 20",
      [](TinyModelBuilder& b) {
        b.output_norms = true;

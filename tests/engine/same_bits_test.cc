@@ -55,12 +55,12 @@ std::vector<size_t> Lengths() {
 }
 
 struct Model {
-  const char* name;
+  std::string name;
   TinyModelBuilder builder;
 };
 
-std::vector<Model> Models() {
-  std::vector<Model> models(13);
+std::vector<Model> PlainModels() {
+  std::vector<Model> models(7);
   models[0].name = "post-norm";
   models[1].name = "gated pre-norm";
   models[1].builder.gated = true;
@@ -81,34 +81,39 @@ std::vector<Model> Models() {
   models[4].name = "windows and global tokens";
   models[4].builder.globals = true;
   for (LayerSpec& layer : models[4].builder.spec.layers) layer.window = 3;
-  for (size_t i = 0; i < 5; ++i) {
-    models[5 + i].builder = models[i].builder;
-    models[5 + i].builder.int8 = true;
+  models[5].name = "norms over all heads, a second one after attention";
+  models[5].builder.head_norms = models[5].builder.second_norms = true;
+  models[5].builder.spec.head_norms = HeadNorms::kAllHeads;
+  models[6].name = "relative positions, convolution";
+  TinyModelBuilder& relative = models[6].builder;
+  relative.spec.relative_positions = {
+      .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
+  relative.shared_positions = true;
+  relative.taps = 3;
+  return models;
+}
+
+// Those, all of them in int8, relative positions that score queries only, and one model in both.
+std::vector<Model> Models() {
+  std::vector<Model> models = PlainModels();
+  for (Model model : PlainModels()) {
+    model.name = "int8, " + model.name;
+    model.builder.int8 = true;
+    models.push_back(std::move(model));
   }
-  models[5].name = "int8, post-norm";
-  models[6].name = "int8, gated pre-norm";
-  models[7].name = "int8, window, embedding projection";
-  models[8].name = "int8, norms of heads and outputs, shared keys, rotation, causal";
-  models[9].name = "int8, windows and global tokens";
-  models[10].name = "mixed";
-  PrecisionPlan& plan = models[10].builder.plan;
-  plan = Int8Plan(models[10].builder.spec);
+  models.push_back(models.back());
+  models.back().name += " score queries only";
+  models.back().builder.key_positions = false;
+  models.push_back({"mixed", {}});
+  TinyModelBuilder& builder = models.back().builder;
+  PrecisionPlan& plan = builder.plan;
+  plan = Int8Plan(builder.spec);
   plan[0][ProductKind::kQkv].format = NumberFormat::kF32;
   plan[0][ProductKind::kDown].format = NumberFormat::kF32;
   plan[1][ProductKind::kUp].format = NumberFormat::kF32;
   plan[1][ProductKind::kAttention].format = NumberFormat::kF32;
   plan[2][ProductKind::kOutput].format = NumberFormat::kF32;
   CompletePlan(&plan);
-  models[11].name = "relative positions, convolution";
-  TinyModelBuilder& relative = models[11].builder;
-  relative.spec.relative_positions = {
-      .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
-  relative.shared_positions = true;
-  relative.taps = 3;
-  models[12].builder = relative;
-  models[12].name = "int8, relative positions score queries, convolution";
-  models[12].builder.key_positions = false;
-  models[12].builder.int8 = true;
   return models;
 }
 

@@ -82,6 +82,7 @@ class TinyModelBuilder {
   bool interleaved_heads = false;  // of fused_qkv: Q, K and V of a head side by side
   bool head_norms = false;         // of queries and keys
   bool output_norms = false;       // of both sublayers
+  bool second_norms = false;       // after attention
   bool int8 = false;               // every product
   PrecisionPlan plan;              // or these; empty: f32
   uint64_t seed = 1;
@@ -234,7 +235,11 @@ class TinyModelBuilder {
     if (gated) layer.ffn_gate = Product(name + ".gate", spec.hidden, spec.intermediate);
     layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden, groups);
     layer.ffn_norm = Norm(name + ".ffn_norm", spec.hidden);
-    if (head_norms) {
+    if (second_norms) layer.second_attention_norm = Norm(name + ".second_norm", spec.hidden);
+    if (head_norms && spec.head_norms == HeadNorms::kAllHeads) {
+      layer.query_norm = Norm(name + ".query_norm", inner);
+      layer.key_norm = Norm(name + ".key_norm", kv_inner);
+    } else if (head_norms) {
       layer.query_norm.gamma = Gain(name + ".query_norm", spec.head_dim);
       layer.key_norm.gamma = Gain(name + ".key_norm", spec.head_dim);
     }

@@ -36,8 +36,13 @@ class Twin {
       const Rows context =
           Attend(layer, pre ? Norm(layer.attention_norm, h) : h, globals, &result.attention[l]);
       const Rows attended = Product(layer.attention_output, context, spec_.hidden);
+      const Rows before = h;
       Add(&h, Norm(layer.attention_output_norm, attended));
       if (!pre) h = Norm(layer.attention_norm, h);
+      if (layer.second_attention_norm.gamma.present()) {
+        Add(&h, before);
+        h = Norm(layer.second_attention_norm, h);
+      }
       Add(&h, Norm(layer.ffn_output_norm, FeedForward(layer, pre ? Norm(layer.ffn_norm, h) : h)));
       if (!pre) h = Norm(layer.ffn_norm, h);
       if (l == 0) Convolve(result.hidden.front(), &h);
@@ -161,9 +166,13 @@ class Twin {
     return y;
   }
 
-  // Every head of every row by itself.
+  // Every head of every row by itself, or all of a row together.
   void NormHeads(const NormRef& ref, Rows* x) const {
     if (!ref.gamma.present()) return;
+    if (spec_.head_norms == HeadNorms::kAllHeads) {
+      *x = Norm(ref, *x);
+      return;
+    }
     for (std::vector<double>& row : *x) {
       for (size_t begin = 0; begin < row.size(); begin += spec_.head_dim) {
         const std::span<double> head = std::span(row).subspan(begin, spec_.head_dim);

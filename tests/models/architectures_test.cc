@@ -282,6 +282,8 @@ const Replacement kRefused[] = {
      R"("relative_attention_num_buckets": 15)", "15 buckets"},
     {"t5-encoder", R"("relative_attention_max_distance": 24)",
      R"("relative_attention_max_distance": 4)", "distance 4"},
+    {"jina-bert-code", R"("feed_forward_type": "geglu")", R"("feed_forward_type": "original")",
+     "feed_forward_type original"},
     {"squeezebert", R"("q_groups": 4)", R"("q_groups": 5)", "5 groups"},
     {"squeezebert", R"("q_groups": 4)", R"("q_groups": 2)", "attention.query.weight"},
     {"squeezebert", R"("embedding_size": 48)", R"("embedding_size": 24)", "embedding_size"},

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Writes jina-bert/ beside this file: a tiny JinaBERT v2 with random weights, and its numbers.
+"""Writes jina-bert/ and jina-bert-code/ beside this file: a tiny JinaBERT v2 and one of its variant
+for code, with random weights, and their numbers.
 
 No reference library runs JinaBERT here, so this is our own reading of the paper (arXiv 2310.19923)
 and of the layout of the published weights, in plain double precision. Needs numpy.
 """
-import json
 import math
-import pathlib
-import struct
 
 import numpy as np
 
-OUT = pathlib.Path(__file__).resolve().parent / "jina-bert"
+from twin import Arithmetic, RandomWeights, attend, gelu, write_folder
+
 HIDDEN, HEADS, INNER, LAYERS, VOCAB, POSITIONS = 36, 3, 50, 2, 90, 64
 CONFIG = {
     "architectures": ["JinaBertModel"], "model_type": "bert", "position_embedding_type": "alibi",
@@ -20,37 +19,29 @@ CONFIG = {
     "vocab_size": VOCAB, "max_position_embeddings": POSITIONS, "type_vocab_size": 2,
     "layer_norm_eps": 1e-12, "pad_token_id": 0,
 }
-RANDOM = np.random.default_rng(20231019)
 
 
-def normal(*shape, deviation, mean=0.0):
-    return (mean + deviation * RANDOM.standard_normal(shape)).astype(np.float32)
-
-
-def make_weights():
-    weights = {
-        "embeddings.word_embeddings.weight": normal(VOCAB, HIDDEN, deviation=0.5),
-        "embeddings.token_type_embeddings.weight": normal(2, HIDDEN, deviation=0.5),
-    }
-    def norm(stem):
-        weights[stem + ".weight"] = normal(HIDDEN, deviation=0.2, mean=1.0)
-        weights[stem + ".bias"] = normal(HIDDEN, deviation=0.1)
-    def dense(stem, outputs, inputs, bias=True):
-        weights[stem + ".weight"] = normal(outputs, inputs, deviation=0.2)
-        if bias:
-            weights[stem + ".bias"] = normal(outputs, deviation=0.1)
-    norm("embeddings.LayerNorm")
+def make_weights(weights, code):
+    weights.normal("embeddings.word_embeddings.weight", VOCAB, HIDDEN, deviation=0.5)
+    weights.normal("embeddings.token_type_embeddings.weight", 2, HIDDEN, deviation=0.5)
+    weights.norm("embeddings.LayerNorm")
     for layer in range(LAYERS):
         stem = f"encoder.layer.{layer}."
         for name in ("query", "key", "value"):
-            dense(stem + "attention.self." + name, HIDDEN, HIDDEN)
-        dense(stem + "attention.output.dense", HIDDEN, HIDDEN)
-        norm(stem + "attention.output.LayerNorm")
-        dense(stem + "mlp.gated_layers", 2 * INNER, HIDDEN, bias=False)
-        dense(stem + "mlp.wo", HIDDEN, INNER)
-        norm(stem + "mlp.layernorm")
-    dense("pooler.dense", HIDDEN, HIDDEN)
-    return weights
+            weights.dense(stem + "attention.self." + name, HIDDEN, HIDDEN)
+        weights.dense(stem + "attention.output.dense", HIDDEN, HIDDEN)
+        weights.norm(stem + "attention.output.LayerNorm")
+        if code:
+            for name in ("attention.self.layer_norm_q", "attention.self.layer_norm_k",
+                         "layer_norm_1", "layer_norm_2"):
+                weights.norm(stem + name)
+            weights.dense(stem + "mlp.up_gated_layer", 2 * INNER, HIDDEN, bias=False)
+            weights.dense(stem + "mlp.down_layer", HIDDEN, INNER)
+        else:
+            weights.dense(stem + "mlp.gated_layers", 2 * INNER, HIDDEN, bias=False)
+            weights.dense(stem + "mlp.wo", HIDDEN, INNER)
+            weights.norm(stem + "mlp.layernorm")
+    weights.dense("pooler.dense", HIDDEN, HIDDEN)
 
 
 def slopes(heads):
@@ -62,81 +53,56 @@ def slopes(heads):
     return (first + rest)[:heads]
 
 
-class Twin:
-    def __init__(self, weights):
-        self.w = {name: value.astype(np.float64) for name, value in weights.items()}
+class Twin(Arithmetic):
+    def attend(self, stem, x, code):
+        query, key, value = (self.dense(stem + name, x) for name in ("query", "key", "value"))
+        if code:  # over all heads together
+            query = self.norm(stem + "layer_norm_q", query)
+            key = self.norm(stem + "layer_norm_k", key)
+        places = np.arange(len(x))
+        distance = np.abs(np.subtract.outer(places, places))
+        return attend(query, key, value, HEADS, [-slope * distance for slope in slopes(HEADS)])
 
-    def dense(self, stem, x):
-        return x @ self.w[stem + ".weight"].T + self.w.get(stem + ".bias", 0.0)
+    def feed_forward(self, stem, x, code):
+        if code:  # value, then gate
+            halves = self.dense(stem + "mlp.up_gated_layer", x)
+            return self.dense(stem + "mlp.down_layer", halves[:, :INNER] * gelu(halves[:, INNER:]))
+        halves = self.dense(stem + "mlp.gated_layers", x)
+        return self.dense(stem + "mlp.wo", gelu(halves[:, :INNER]) * halves[:, INNER:])
 
-    def norm(self, stem, x):
-        centred = x - x.mean(-1, keepdims=True)
-        deviation = np.sqrt((centred ** 2).mean(-1, keepdims=True) + CONFIG["layer_norm_eps"])
-        return centred / deviation * self.w[stem + ".weight"] + self.w[stem + ".bias"]
-
-    def attend(self, stem, x):
-        tokens, size = len(x), HIDDEN // HEADS
-        heads = [self.dense(stem + name, x).reshape(tokens, HEADS, size)
-                 for name in ("query", "key", "value")]
-        distance = np.abs(np.subtract.outer(np.arange(tokens), np.arange(tokens)))
-        rows, context = [], []
-        for head, slope in enumerate(slopes(HEADS)):
-            q, k, v = (part[:, head] for part in heads)
-            scores = q @ k.T / math.sqrt(size) - slope * distance
-            weights = np.exp(scores - scores.max(-1, keepdims=True))
-            weights /= weights.sum(-1, keepdims=True)
-            rows.append(weights)
-            context.append(weights @ v)
-        return np.concatenate(context, -1), np.stack(rows)
-
-    def run(self, ids, types):
-        gelu = np.vectorize(lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2))))
+    def run(self, ids, types, code):
         x = (self.w["embeddings.word_embeddings.weight"][ids]
              + self.w["embeddings.token_type_embeddings.weight"][types])
         x = self.norm("embeddings.LayerNorm", x)
         hidden, attention = [x], []
         for layer in range(LAYERS):
             stem = f"encoder.layer.{layer}."
-            context, rows = self.attend(stem + "attention.self.", x)
-            x = self.norm(stem + "attention.output.LayerNorm",
-                          x + self.dense(stem + "attention.output.dense", context))
-            halves = self.dense(stem + "mlp.gated_layers", x)
-            inner = gelu(halves[:, :INNER]) * halves[:, INNER:]
-            x = self.norm(stem + "mlp.layernorm", x + self.dense(stem + "mlp.wo", inner))
+            context, rows = self.attend(stem + "attention.self.", x, code)
+            attended = self.norm(stem + "attention.output.LayerNorm",
+                                 x + self.dense(stem + "attention.output.dense", context))
+            if code:  # the input of the layer is added once more
+                attended = self.norm(stem + "layer_norm_1", x + attended)
+            last = "layer_norm_2" if code else "mlp.layernorm"
+            x = self.norm(stem + last, attended + self.feed_forward(stem, attended, code))
             hidden.append(x)
             attention.append(rows)
         return np.stack(hidden), np.stack(attention), np.tanh(self.dense("pooler.dense", x[0]))
 
 
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, values in tensors.items():
-        raw = np.ascontiguousarray(values, dtype=np.float32).tobytes()
-        header[name] = {"dtype": "F32", "shape": list(values.shape),
-                        "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
 def main():
-    OUT.mkdir(exist_ok=True)
-    weights = make_weights()
-    twin, tensors, texts = Twin(weights), {}, []
-    for index, length in enumerate((1, 7, 50)):
-        ids = RANDOM.integers(0, VOCAB, length).tolist()
-        types = [int(t >= length // 2) for t in range(length)]
-        hidden, attention, pooler = twin.run(ids, types)
-        tensors |= {f"text.{index}.hidden": hidden, f"text.{index}.attn": attention,
-                    f"text.{index}.pooler": pooler}
-        texts.append({"index": index, "text": "", "ids": ids, "type_ids": types})
-    (OUT / "config.json").write_text(json.dumps(CONFIG, indent=1) + "\n")
-    write_safetensors(OUT / "model.safetensors", weights)
-    write_safetensors(OUT / "golden.safetensors", tensors)
-    golden = {"what": "JinaBERT v2 by our own reading, in double precision",
-              "tolerance": {"abs": 2e-5, "rel": 1e-5}, "texts": texts}
-    (OUT / "golden.json").write_text(json.dumps(golden) + "\n")
+    for name, code, seed in (("jina-bert", False, 20231019), ("jina-bert-code", True, 20240206)):
+        weights = RandomWeights(seed, HIDDEN)
+        make_weights(weights, code)
+        twin, tensors, texts = Twin(weights.tensors, CONFIG["layer_norm_eps"]), {}, []
+        for index, length in enumerate((1, 7, 30 if code else 50)):
+            ids = weights.random.integers(0, VOCAB, length).tolist()
+            types = [int(t >= length // 2) for t in range(length)]
+            hidden, attention, pooler = twin.run(ids, types, code)
+            tensors |= {f"text.{index}.hidden": hidden, f"text.{index}.attn": attention,
+                        f"text.{index}.pooler": pooler}
+            texts.append({"index": index, "text": "", "ids": ids, "type_ids": types})
+        what = "JinaBERT v2's variant for code" if code else "JinaBERT v2"
+        write_folder(name, CONFIG, weights.tensors, {"what": what, "texts": texts}, tensors)
 
 
 main()
