@@ -19,10 +19,10 @@ A model is recognised by `model_type` in its `config.json` (or by `architectures
 name. Every tensor must be in its place, every configuration value that changes the mathematics is
 honoured or refused by name, and `pozor info MODEL` tells what each one did.
 
-A tick stands for golden numbers of the reference library: hidden states of all layers and attention
-rows of a tiny model with random weights agree within 2e-5 + 1e-5 |x|. The same folders prove that
-a text has the same bits in any batch, mode and number of threads, on every tier with fused
-multiply-add.
+A tick stands for golden numbers of the reference library, or of our own reading where the notes
+below say so: hidden states of all layers and attention rows of a tiny model with random weights
+agree within 2e-5 + 1e-5 |x|. The same folders prove that a text has the same bits in any batch,
+mode and number of threads, on every tier with fused multiply-add.
 
 | family | `model_type` | tested on |
 |---|---|---|
@@ -44,12 +44,17 @@ NOTES = """
 * **Longformer** looks through its windows at linear cost. Plain encoding has no global tokens, as in
   transformers; callers of the engine may name some.
 * **JinaBERT v2**: the numbers are our own reading of the paper, in double precision
-  (`tests/data/architectures/make_jina_bert.py`), as no reference library runs it. The variant for
-  code, with norms of queries and keys, is refused.
+  (`tests/data/architectures/make_jina_bert.py`), as no reference library runs it. So are those of
+  its variant for code, which norms queries and keys over all heads.
 * **NomicBERT**: a folder with `rotary_scaling_factor` takes texts of up to `max_trained_positions`
-  tokens, where its angles do not depend on the length of the text. Mixtures of experts (v2) are
-  refused.
-* **jina-embeddings-v3** gives the vectors of the model itself; its adapters are not applied.
+  tokens, where its angles do not depend on the length of the text.
+* **NomicBERT v2-MoE**: the numbers are our own reading of the paper and of the layout of the
+  published weights, in double precision (`tests/data/architectures/make_nomic_moe.py`). Experts run
+  in f32, bf16 or int8 as all products do; which experts a token goes to is decided in f32.
+* **jina-embeddings-v3**: `--task retrieval.query` (`LoadOptions::task`, `pozor_load_options.task`)
+  merges that task's adapter into the weights at load and makes its instruction the default prompt,
+  as the published code's `encode(task=...)` does. Without a task the adapters are left out, as
+  there. Numbers of the adapters are our own reading (`tests/data/architectures/make_jina_v3.py`).
 * **GTE** with `logn_attention_scale` or RMS norms is refused.
 * **Llama**, **Mistral** and **Qwen** are causal unless `is_causal` is false, **Gemma 3** unless
   `use_bidirectional_attention` is true. A folder that brings its own code (`auto_map`) is refused.

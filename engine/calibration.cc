@@ -31,11 +31,29 @@ std::vector<TokenBatch> CutIntoPieces(const RaggedBatch& texts) {
   return pieces;
 }
 
+// Experts that no row goes to have inputs of 0.
+Calibration Nothing(const EncoderSpec& spec) {
+  Calibration nothing(spec.layers.size());
+  for (size_t l = 0; l < nothing.size(); ++l) {
+    for (size_t e = 0; e < spec.layers[l].experts.count; ++e) {
+      ChannelStatistics none;
+      none.min.resize(spec.intermediate);
+      none.max.resize(spec.intermediate);
+      none.sum.resize(spec.intermediate);
+      nothing[l].experts.push_back(std::move(none));
+    }
+  }
+  return nothing;
+}
+
 Calibration Observe(const Encoder& encoder, const RaggedBatch& piece, Workspace& workspace) {
-  Calibration seen(encoder.spec().layers.size());
+  Calibration seen = Nothing(encoder.spec());
   Sinks sinks;
   sinks.product_inputs = [&](size_t layer, ProductKind kind, MatView<const float> x) {
-    seen[layer][static_cast<size_t>(kind)].Add(x);
+    seen[layer][kind].Add(x);
+  };
+  sinks.expert_inputs = [&](size_t layer, size_t expert, MatView<const float> x) {
+    seen[layer].experts[expert].Add(x);
   };
   encoder.Forward(piece, workspace, sinks);
   return seen;
@@ -50,8 +68,14 @@ bool AllFinite(const ChannelStatistics& statistics) {
 
 Status CheckFinite(const Calibration& calibration) {
   for (size_t layer = 0; layer < calibration.size(); ++layer) {
-    for (const ChannelStatistics& statistics : calibration[layer]) {
-      if (AllFinite(statistics)) continue;
+    bool finite = true;
+    for (const ChannelStatistics& statistics : calibration[layer].products) {
+      finite = finite && AllFinite(statistics);
+    }
+    for (const ChannelStatistics& statistics : calibration[layer].experts) {
+      finite = finite && AllFinite(statistics);
+    }
+    if (!finite) {
       return Corrupt("calibration: layer " + std::to_string(layer) +
                      " has inputs that are not finite; check the model's weights");
     }
@@ -94,13 +118,18 @@ void ChannelStatistics::Add(const ChannelStatistics& other) {
   rows += other.rows;
 }
 
+void LayerStatistics::Add(const LayerStatistics& other) {
+  for (size_t kind = 0; kind < kProductKinds; ++kind) products[kind].Add(other.products[kind]);
+  for (size_t e = 0; e < experts.size(); ++e) experts[e].Add(other.experts[e]);
+}
+
 float ChannelStatistics::Largest(size_t channel) const {
   return rows == 0 ? 0.0f : std::max(std::fabs(min[channel]), std::fabs(max[channel]));
 }
 
 Result<Calibration> Calibrate(const Encoder& encoder, const RaggedBatch& texts, size_t threads) {
   POZOR_RETURN_IF_ERROR(encoder.CheckBatch(texts));
-  Calibration total(encoder.spec().layers.size());
+  Calibration total = Nothing(encoder.spec());
   const Status status = Guarded([&]() -> Status {
     const std::vector<TokenBatch> pieces = CutIntoPieces(texts);
     std::vector<Calibration> seen(pieces.size());
@@ -117,11 +146,7 @@ Result<Calibration> Calibrate(const Encoder& encoder, const RaggedBatch& texts, 
     });
     POZOR_RETURN_IF_ERROR(error.Take());
     for (const Calibration& piece : seen) {
-      for (size_t layer = 0; layer < total.size(); ++layer) {
-        for (size_t kind = 0; kind < kProductKinds; ++kind) {
-          total[layer][kind].Add(piece[layer][kind]);
-        }
-      }
+      for (size_t layer = 0; layer < total.size(); ++layer) total[layer].Add(piece[layer]);
     }
     return CheckFinite(total);
   });

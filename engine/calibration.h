@@ -32,7 +32,16 @@ struct ChannelStatistics {
 };
 
 // By ProductKind; attention has no entry of its own.
-using LayerStatistics = std::array<ChannelStatistics, kProductKinds>;
+struct LayerStatistics {
+  std::array<ChannelStatistics, kProductKinds> products;
+  std::vector<ChannelStatistics> experts;  // of each one's second product, in place of kDown
+
+  ChannelStatistics& operator[](ProductKind kind) { return products[static_cast<size_t>(kind)]; }
+  const ChannelStatistics& operator[](ProductKind kind) const {
+    return products[static_cast<size_t>(kind)];
+  }
+  void Add(const LayerStatistics& other);
+};
 using Calibration = std::vector<LayerStatistics>;  // [layers]
 
 // The encoder must be in f32. The result does not depend on the number of threads. Corrupt if an

@@ -34,6 +34,7 @@ MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& works
     pass.PostNorm(l, Sublayer::kAttention, all);
 
     pass.PreNorm(l, Sublayer::kFeedForward, all);
+    pass.Route(l, all);
     pass.EmitInput(l, ProductKind::kUp, sinks);
     pass.FeedForwardUp(l, all);
     pass.EmitInput(l, ProductKind::kDown, sinks);

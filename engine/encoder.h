@@ -42,6 +42,8 @@ struct Sinks {
   bool heads_together = false;
   // What goes into the products of a layer but for attention's own, before each. [rows, inputs]
   std::function<void(size_t layer, ProductKind kind, MatView<const float> input)> product_inputs;
+  // Comes with product_inputs: what goes into the second product of each expert, in place of kDown.
+  std::function<void(size_t layer, size_t expert, MatView<const float> input)> expert_inputs;
 
   Profile* profile = nullptr;  // times of the zones inside the encoder
 };

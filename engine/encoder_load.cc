@@ -88,6 +88,29 @@ Status CheckNorms(const EncoderSpec& spec) {
   return {};
 }
 
+// Experts are as many as there are matrices for them, and have no gates or biases of their own.
+// Every layer that has some chooses as many: rows of all layers share the places for what they
+// give.
+Status CheckExperts(const EncoderSpec& spec) {
+  size_t chosen = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    const ExpertsSpec& experts = layer.experts;
+    if (experts.count == 0 && experts.chosen == 0) continue;
+    if (chosen == 0) chosen = experts.chosen;
+    const bool sizes = experts.count <= kMostExperts && experts.chosen > 0 &&
+                       experts.chosen <= experts.count && experts.chosen == chosen &&
+                       layer.ffn_up.stack == experts.count && layer.ffn_down.stack == experts.count;
+    const bool plain = !layer.ffn_gate.weight.present() && !layer.ffn_up.bias.present() &&
+                       !layer.ffn_down.bias.present() && !layer.ffn_output_norm.gamma.present();
+    if (sizes && plain) continue;
+    return Unsupported(spec.architecture + ": " + std::to_string(experts.chosen) + " of " +
+                       std::to_string(experts.count) + " experts" +
+                       (sizes ? " with gates or biases" : "") +
+                       " cannot be; check the model's config");
+  }
+  return {};
+}
+
 Status CheckSizes(const EncoderSpec& spec) {
   const EmbeddingSpec& embeddings = spec.embeddings;
   struct Named {
@@ -116,6 +139,7 @@ Status CheckSizes(const EncoderSpec& spec) {
   POZOR_RETURN_IF_ERROR(CheckNorms(spec));
   POZOR_RETURN_IF_ERROR(CheckRelativePositions(spec));
   POZOR_RETURN_IF_ERROR(CheckConvolution(spec));
+  POZOR_RETURN_IF_ERROR(CheckExperts(spec));
   if (embeddings.position_kind == PositionKind::kNone) return {};
   const size_t limit =
       embeddings.position_kind == PositionKind::kLearned ? kLargestSize : kLongestComputedTable;
@@ -165,6 +189,8 @@ class Loader {
   Status StoredRotation(const RotarySpec& rotary, float* table);
   Status Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
                  Linear* linear);
+  Status FeedForward(const LayerSpec& ref, LayerWeights* layer);
+  Status Experts(const LayerSpec& ref, ExpertWeights* experts);
   Status Norm(const NormRef& ref, size_t cols, NormWeights* norm, float scale = 1);
   Status LayerNorms(const LayerSpec& ref, LayerWeights* layer);
   Status Table(const TensorRef& ref, size_t rows, size_t cols, const float** table);
@@ -173,7 +199,7 @@ class Loader {
 
   WeightReader& weights_;
   Encoder::Impl& model_;
-  const PackedLayout layout_;
+  PackedLayout layout_;
   RelativePositions relative_positions_;
   bool packing_ = false;
   size_t bytes_ = 0;
@@ -313,16 +339,44 @@ Status Loader::Layer(size_t l) {
   POZOR_RETURN_IF_ERROR(LayerNorms(ref, &layer));
   POZOR_RETURN_IF_ERROR(Positions(ref, &layer));
 
+  return FeedForward(ref, &layer);
+}
+
+Status Loader::FeedForward(const LayerSpec& ref, LayerWeights* layer) {
+  const EncoderSpec& spec = model_.spec;
+  if (ref.experts.count != 0) return Experts(ref, &layer->experts);
   const bool gated = ref.ffn_gate.weight.present();
   const LinearBlock up{.ref = &ref.ffn_up, .out = spec.intermediate};
   POZOR_RETURN_IF_ERROR(
-      Product({&up, 1}, spec.hidden, gated ? Activation::kNone : spec.activation, &layer.ffn_up));
+      Product({&up, 1}, spec.hidden, gated ? Activation::kNone : spec.activation, &layer->ffn_up));
   if (gated) {
     const LinearBlock gate{.ref = &ref.ffn_gate, .out = spec.intermediate};
-    POZOR_RETURN_IF_ERROR(Product({&gate, 1}, spec.hidden, Activation::kNone, &layer.ffn_gate));
+    POZOR_RETURN_IF_ERROR(Product({&gate, 1}, spec.hidden, Activation::kNone, &layer->ffn_gate));
   }
   const LinearBlock down{.ref = &ref.ffn_down, .out = spec.hidden};
-  return Product({&down, 1}, spec.intermediate, Activation::kNone, &layer.ffn_down);
+  return Product({&down, 1}, spec.intermediate, Activation::kNone, &layer->ffn_down);
+}
+
+// The router stays f32 whatever the weights are: what it rounds would choose other experts.
+Status Loader::Experts(const LayerSpec& ref, ExpertWeights* experts) {
+  const EncoderSpec& spec = model_.spec;
+  const LinearBlock router{.ref = &ref.experts.router, .out = ref.experts.count};
+  const PackedLayout layout = std::exchange(layout_, PackedLayout::kF32x16);
+  POZOR_RETURN_IF_ERROR(Product({&router, 1}, spec.hidden, Activation::kNone, &experts->router));
+  layout_ = layout;
+  experts->up.resize(ref.experts.count);
+  experts->down.resize(ref.experts.count);
+  for (size_t e = 0; e < ref.experts.count; ++e) {
+    LinearRef up_ref = ref.ffn_up, down_ref = ref.ffn_down;
+    up_ref.place = down_ref.place = e;
+    const LinearBlock up{.ref = &up_ref, .out = spec.intermediate};
+    const LinearBlock down{.ref = &down_ref, .out = spec.hidden};
+    POZOR_RETURN_IF_ERROR(Product({&up, 1}, spec.hidden, spec.activation, &experts->up[e]));
+    POZOR_RETURN_IF_ERROR(
+        Product({&down, 1}, spec.intermediate, Activation::kNone, &experts->down[e]));
+  }
+  if (!ref.experts.bias.present()) return {};
+  return Vector(ref.experts.bias, spec.hidden, 0, 1, &experts->bias);
 }
 
 // What positions score by.

@@ -29,6 +29,7 @@ MatView<const float> Const(MatView<float> x) { return {x.data, x.rows, x.cols, x
 // The layout of a pass's workspace, in floats. Both the size and the pointers come from here.
 struct Layout {
   size_t positions, embedded, hidden, windows, normed, qkv, global_qkv, context, up, gate, scratch;
+  size_t choices, logits, slot_rows, slot_bytes;        // experts
   size_t input_bytes, context_bytes, up_bytes, scales;  // int8
   size_t unit_stride;
   size_t attention_each, scratch_each;
@@ -51,8 +52,12 @@ struct Layout {
     qkv = model.head_units() * unit_stride;
     global_qkv = globals ? qkv : 0;
     context = rows(model.attention_columns());
-    up = rows(spec.intermediate);
-    gate = model.gated() ? up : 0;
+    const size_t chosen = model.chosen_experts(), slots = tokens * std::max<size_t>(chosen, 1);
+    up = RoundUp(slots * RowStride(spec.intermediate), 16);
+    gate = model.gated() ? rows(spec.intermediate) : 0;
+    choices = RoundUp(tokens * chosen, 16);  // three of these
+    logits = chosen == 0 ? 0 : rows(kMostExperts);
+    slot_rows = chosen == 0 ? 0 : RoundUp(slots * RowStride(spec.hidden), 16);
     const bool int8 = model.has_int8();
     attention_each = AttentionScratchFloats(longest, spec.head_dim);
     if (int8) {
@@ -62,22 +67,24 @@ struct Layout {
     const size_t global_rows = globals ? model.head_stride : 0;
     scratch_each = attention_each + 2 * longest * (model.position_stride() + global_rows);
     scratch = workers * scratch_each;
-    const auto bytes = [tokens, int8](size_t cols) {
-      return int8 ? tokens * QuantizedStride(cols) / sizeof(float) : 0;
+    const auto bytes = [int8](size_t count, size_t cols) {
+      return int8 ? count * QuantizedStride(cols) / sizeof(float) : 0;
     };
-    input_bytes = bytes(spec.hidden);
-    context_bytes = bytes(model.attention_columns());
-    up_bytes = bytes(spec.intermediate);
-    scales = int8 ? RoundUp(tokens * 2 * sizeof(RowScale) / sizeof(float), 16) : 0;  // of one
+    input_bytes = bytes(tokens, spec.hidden);
+    context_bytes = bytes(tokens, model.attention_columns());
+    up_bytes = bytes(slots, spec.intermediate);
+    slot_bytes = bytes(chosen == 0 ? 0 : slots, spec.hidden);
+    scales = int8 ? RoundUp(slots * 2 * sizeof(RowScale) / sizeof(float), 16) : 0;  // of one
   }
 
   size_t TotalFloats(size_t workers) const {
     const size_t attention_and_ffn =
         workers == 1 ? std::max(qkv + context, up + gate) : 2 * qkv + context + up + gate;
     const size_t global = workers == 1 ? global_qkv : 2 * global_qkv;
-    const size_t quantized = input_bytes + context_bytes + up_bytes + 3 * scales;
+    const size_t quantized = input_bytes + context_bytes + up_bytes + slot_bytes + 5 * scales;
+    const size_t experts = 3 * choices + logits + slot_rows;
     return positions + embedded + hidden + windows + normed + attention_and_ffn + global + scratch +
-           quantized;
+           quantized + experts;
   }
 };
 
@@ -98,7 +105,11 @@ size_t LongestText(const RaggedBatch& batch) {
 uint64_t Encoder::Impl::MultiplyAdds(size_t tokens) const {
   const uint64_t inner = attention_columns();
   const uint64_t ffn = (gated() ? 3u : 2u) * spec.intermediate;
-  return tokens * layers.size() * spec.hidden * (4 * inner + ffn);
+  uint64_t columns = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    columns += 4 * inner + ffn * std::max<size_t>(layer.experts.chosen, 1);
+  }
+  return tokens * spec.hidden * columns;
 }
 
 size_t ForwardPass::Bytes(const Encoder::Impl& model, size_t tokens, size_t longest_text,
@@ -121,6 +132,14 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   const auto matrix = [rows](float* data, size_t cols) {
     return MatView<float>{data, rows, cols, RowStride(cols)};
   };
+  const size_t each = std::max<size_t>(model.chosen_experts(), 1);
+  const auto of_slots = [&](float* data, size_t cols) {
+    return MatView<float>{data, rows * each, cols, RowStride(cols)};
+  };
+  const auto place_up = [&](float* data) {
+    slot_up_ = of_slots(data, spec.intermediate);
+    up_ = {data, rows, spec.intermediate, each * slot_up_.stride};
+  };
   int32_t* positions = reinterpret_cast<int32_t*>(workspace.Take(layout.positions));
   CountPositions(positions);
   positions_ = positions;
@@ -142,18 +161,28 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   };
   input_bytes_ = bytes(layout.input_bytes, spec.hidden, 1);
   context_bytes_ = bytes(layout.context_bytes, model.attention_columns(), 1);
-  up_bytes_ = bytes(layout.up_bytes, spec.intermediate, DownSplit(spec.intermediate) == 0 ? 1 : 2);
+  slot_bytes_ = bytes(layout.slot_bytes, spec.hidden, 1);
+  choices_ = reinterpret_cast<int32_t*>(workspace.Take(layout.choices));
+  slots_ = reinterpret_cast<int32_t*>(workspace.Take(layout.choices));
+  shares_ = workspace.Take(layout.choices);
+  logits_ = matrix(workspace.Take(layout.logits), kMostExperts);
+  slot_rows_ = of_slots(workspace.Take(layout.slot_rows), spec.hidden);
+  slot_up_bytes_ =
+      bytes(layout.up_bytes, spec.intermediate, DownSplit(spec.intermediate) == 0 ? 1 : 2);
+  up_bytes_ = slot_up_bytes_;
+  up_bytes_.stride *= each;
+  up_bytes_.scales = reinterpret_cast<RowScale*>(workspace.Take(layout.scales));
   if (shared_) {
     float* region = workspace.Take(std::max(layout.qkv + layout.context, layout.up + layout.gate));
     qkv_[0] = qkv_[1] = region;
     context_ = matrix(region + layout.qkv, model.attention_columns());
-    up_ = matrix(region, spec.intermediate);
+    place_up(region);
     gate_ = matrix(region + layout.up, spec.intermediate);
   } else {
     qkv_[0] = workspace.Take(layout.qkv);
     qkv_[1] = workspace.Take(layout.qkv);
     context_ = matrix(workspace.Take(layout.context), model.attention_columns());
-    up_ = matrix(workspace.Take(layout.up), spec.intermediate);
+    place_up(workspace.Take(layout.up));
     gate_ = matrix(workspace.Take(layout.gate), spec.intermediate);
   }
 }
@@ -477,6 +506,7 @@ void ForwardPass::AttentionOutput(size_t l, Range rows, Range panels) {
 
 void ForwardPass::FeedForwardUp(size_t l, Range rows, Range panels) {
   const LayerWeights& layer = model_.layers[l];
+  if (layer.experts.present()) return ExpertsUp(l, rows, panels);
   const ProductInput x = InputOf(l, Sublayer::kFeedForward);
   GemmArgs args = Product(layer.ffn_up, x, rows, panels);
   const bool gated = layer.ffn_gate.present();
@@ -499,6 +529,7 @@ void ForwardPass::FeedForwardUp(size_t l, Range rows, Range panels) {
 }
 
 void ForwardPass::FeedForwardDown(size_t l, Range rows, Range panels) {
+  if (model_.layers[l].experts.present()) return ExpertsDown(l, rows, panels);
   const Linear& linear = model_.layers[l].ffn_down;
   const ProductInput x = {Const(up_), up_bytes_};
   const ZoneTimer timer(profile_, Zone::kFeedForwardDown, Flops(Product(linear, x, rows, panels)));
@@ -509,6 +540,13 @@ void ForwardPass::FeedForwardDown(size_t l, Range rows, Range panels) {
 void ForwardPass::EmitInput(size_t l, ProductKind kind, const Sinks& sinks) const {
   if (!sinks.product_inputs) return;
   const Range all = {0, rows_};
+  if (kind == ProductKind::kDown && model_.layers[l].experts.present()) {
+    const Slots slots = SlotsOf(l, all);
+    for (size_t e = 0; e < model_.layers[l].experts.up.size(); ++e) {
+      sinks.expert_inputs(l, e, Part(Const(slot_up_), {slots.first[e], slots.first[e + 1]}));
+    }
+    return;
+  }
   switch (kind) {
     case ProductKind::kQkv:
       return sinks.product_inputs(l, kind, Part(Input(l, Sublayer::kAttention), all));

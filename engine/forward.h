@@ -30,12 +30,23 @@ struct NormWeights {
   const float* beta = nullptr;   // [cols] or null
 };
 
+struct ExpertWeights {
+  Linear router;                // hidden -> experts, f32
+  std::vector<Linear> up;       // [experts], or none
+  std::vector<Linear> down;     // [experts]
+  const float* bias = nullptr;  // [hidden], or null
+
+  bool present() const { return !up.empty(); }
+  ExpertWeights Alias() const;
+};
+
 struct LayerWeights {
   Linear qkv;  // Q, K and V heads, each padded to head_stride columns
   Linear attention_output;
   Linear ffn_gate;  // or absent
   Linear ffn_up;
   Linear ffn_down;
+  ExpertWeights experts;  // in place of those, or absent
   NormWeights attention_norm;
   NormWeights ffn_norm;
   NormWeights query_norm, key_norm;  // the first one times query_scale
@@ -52,6 +63,7 @@ struct LayerWeights {
             ffn_gate.Alias(),
             ffn_up.Alias(),
             ffn_down.Alias(),
+            experts.Alias(),
             attention_norm,
             ffn_norm,
             query_norm,
@@ -135,6 +147,7 @@ struct Encoder::Impl {
     return spec.head_norms == HeadNorms::kAllHeads && layers.front().query_norm.gamma != nullptr;
   }
   bool gated() const { return !layers.empty() && layers.front().ffn_gate.present(); }
+  size_t chosen_experts() const;               // of a row, in whichever layer has the most; or 0
   uint64_t MultiplyAdds(size_t tokens) const;  // of the products with weights
 };
 
@@ -172,6 +185,7 @@ class ForwardPass {
   void QuantizeContext(size_t l, Range rows);                     // c as bytes, if they are read
   void AttentionOutput(size_t l, Range rows, Range panels = {});  // h += c Wo + b
   void PostNorm(size_t l, Sublayer sublayer, Range rows);         // h = norm(h); below
+  void Route(size_t l, Range rows);                               // experts are chosen
   void FeedForwardUp(size_t l, Range rows, Range panels = {});    // u = act(x W1 + b), or gated
   void QuantizeIntermediate(size_t l, Range rows);                // u as bytes, if they are read
   void FeedForwardDown(size_t l, Range rows, Range panels = {});  // h += u W2 + b
@@ -187,6 +201,11 @@ class ForwardPass {
 
   // From here on the pass has one row a text that has tokens: its first.
   void KeepFirstRows();
+
+  // With experts, u has a slot for every row and expert chosen: the slots of the rows of one call
+  // stand together, expert after expert. Calls of all three go by the same ranges of rows. A row of
+  // a layer without experts has the place of its first slot, so that ranges of rows in different
+  // layers do not meet.
 
   // Hands the attention rows of layer `l` to those who asked for them.
   void EmitAttention(size_t l, const Sinks& sinks);
@@ -208,6 +227,16 @@ class ForwardPass {
   void NormRowsInto(size_t l, Sublayer sublayer, const NormWeights& norm, MatView<float> x,
                     MatView<float> out, size_t first_row);
   bool QuantizesInput(size_t l, Sublayer sublayer) const;
+  // The slots of `rows` by expert: first[e] to first[e + 1].
+  struct Slots {
+    std::array<size_t, kMostExperts + 1> first;
+  };
+  Slots SlotsOf(size_t l, Range rows) const;
+  void GatherRows(size_t l, Range rows);
+  GemmArgs SlotProduct(const Linear& linear, const ProductInput& x, Range slots,
+                       Range panels) const;
+  void ExpertsUp(size_t l, Range rows, Range panels);
+  void ExpertsDown(size_t l, Range rows, Range panels);
   void QuantizePlain(MatView<float> x, size_t split, const QuantizedRows& out, Range rows);
   const NormWeights& OutputNormOf(size_t l, Sublayer sublayer) const;
   void AddNormedRows(const NormWeights& norm, MatView<float> x, MatView<float> sum);
@@ -258,9 +287,17 @@ class ForwardPass {
   MatView<float> context_;             // [tokens, heads * head_dim]
   MatView<float> up_;                  // [tokens, intermediate]
   MatView<float> gate_;                // [tokens, intermediate], only gated
+  int32_t* choices_ = nullptr;         // [tokens, chosen], ascending; all these only with experts
+  int32_t* slots_ = nullptr;           // [tokens, chosen]
+  float* shares_ = nullptr;            // [tokens, chosen]: p
+  MatView<float> logits_;              // [tokens, experts]
+  MatView<float> slot_up_;             // [slots, intermediate], over up_
+  MatView<float> slot_rows_;           // [slots, hidden]: what experts read, then what they give
+  QuantizedRows slot_bytes_;           // [slots, hidden], int8
   QuantizedRows input_bytes_;          // [tokens, hidden], these three only with int8
   QuantizedRows context_bytes_;        // [tokens, heads * head_dim]
   QuantizedRows up_bytes_;             // [tokens, intermediate]
+  QuantizedRows slot_up_bytes_;        // [slots, intermediate], over up_bytes_
   float* qkv_[2] = {};                 // [head_units, unit_stride]: a unit is [tokens, head_stride]
   size_t unit_stride_ = 0;
   float* global_qkv_[2] = {};          // as qkv_, only if the batch has global tokens

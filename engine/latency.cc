@@ -127,8 +127,9 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
     }
     done = product(kOutput, l, layer.attention_output, done);
     done = Add({kAttentionNorm, l, all, {}}, 0, {&done, 1});
-    done = product(kUp, l, layer.ffn_up, done, kUpBytes);
-    done = product(kDown, l, layer.ffn_down, done);
+    const ExpertWeights& experts = layer.experts;
+    done = product(kUp, l, experts.present() ? experts.up[0] : layer.ffn_up, done, kUpBytes);
+    done = product(kDown, l, experts.present() ? experts.down[0] : layer.ffn_down, done);
     done = Add({kFeedForwardNorm, l, all, {}}, 0, {&done, 1});
   }
 }
@@ -171,6 +172,7 @@ void LatencyPass::Run(const Task& task, size_t worker) {
   if (task.stages & kAttentionNorm) {
     pass_.PostNorm(l, Sublayer::kAttention, task.rows);
     pass_.PreNorm(l, Sublayer::kFeedForward, task.rows);
+    pass_.Route(l, task.rows);
   }
   if (task.stages & kUp) pass_.FeedForwardUp(l, task.rows, task.columns);
   if (task.stages & kUpBytes) pass_.QuantizeIntermediate(l, task.rows);

@@ -36,19 +36,19 @@ class LatencyPass {
  private:
   // What a task does, in this order.
   enum Stage : uint32_t {
-    kEmbed = 1,              // and the first layer's pre-norm
-    kQkv = 2,                // panels
-    kFinishQkv = 4,          // what needs all heads of a row
-    kHeads = 8,              // Q, K, V and attention of a range of heads
-    kAttend = 16,            // heads
-    kContextBytes = 32,      // int8: what the output reads
-    kOutput = 64,            // panels
-    kAttentionNorm = 128,    // post-norm of attention, pre-norm of feed-forward
-    kUp = 256,               // panels
-    kUpBytes = 512,          // int8: what the second product reads
-    kDown = 1024,            // panels
-    kFeedForwardNorm = 2048, // post-norm and convolution, next layer's pre-norm or the final norm
-    kNextQkv = 4096,         // Q, K and V of the next layer; of the first one after kEmbed
+    kEmbed = 1,               // and the first layer's pre-norm
+    kQkv = 2,                 // panels
+    kFinishQkv = 4,           // what needs all heads of a row
+    kHeads = 8,               // Q, K, V and attention of a range of heads
+    kAttend = 16,             // heads
+    kContextBytes = 32,       // int8: what the output reads
+    kOutput = 64,             // panels
+    kAttentionNorm = 128,     // post-norm of attention, pre-norm of feed-forward, choice of experts
+    kUp = 256,                // panels
+    kUpBytes = 512,           // int8: what the second product reads
+    kDown = 1024,             // panels
+    kFeedForwardNorm = 2048,  // post-norm and convolution, next layer's pre-norm or the final norm
+    kNextQkv = 4096,          // Q, K and V of the next layer; of the first one after kEmbed
   };
   struct Task {
     uint32_t stages = 0;

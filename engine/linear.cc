@@ -40,22 +40,28 @@ Status CheckRange(const TensorRef& ref, size_t out, size_t group) {
 }
 
 std::vector<size_t> StoredShape(const LinearRef& ref, size_t in, size_t out) {
-  const size_t stored = StoredOutputs(ref.weight, out);
+  const size_t stored = StoredOutputs(ref.weight, out), stack = std::max<size_t>(ref.stack, 1);
   if (ref.groups != 0) return {stored, in / ref.groups, 1};
   if (ref.taps != 0) return {stored, in / ref.taps, ref.taps};
-  if (ref.transposed) return {in, stored};
-  return {stored, in};
+  if (ref.transposed) return {stack * in, stored};
+  return {stack * stored, in};
 }
 
 bool IsConvolution(const LinearRef& ref) { return ref.groups != 0 || ref.taps != 0; }
 
-// Groups need whole tensors, and as many inputs and outputs each; taps need whole tensors.
+// Groups need whole tensors, and as many inputs and outputs each; taps need whole tensors, stacks
+// whole matrices.
 Status CheckGroups(const LinearRef& ref, size_t in, size_t out) {
-  const bool plain = !ref.transposed && ref.weight.fused_rows == 0;
+  const bool plain = !ref.transposed && ref.weight.fused_rows == 0 && ref.stack == 0;
   if (ref.taps != 0 && (!plain || ref.groups != 0 || in % ref.taps != 0)) {
     return InvalidArgument("tensor '" + ref.weight.name + "': " + std::to_string(ref.taps) +
                            " taps of " + std::to_string(in) +
                            " inputs cannot be; check the model's config");
+  }
+  if (ref.stack != 0 && (ref.place >= ref.stack || ref.weight.fused_rows != 0)) {
+    return InvalidArgument("tensor '" + ref.weight.name + "': matrix " + std::to_string(ref.place) +
+                           " of " + std::to_string(ref.stack) +
+                           " cannot be; check the architecture");
   }
   if (ref.groups == 0 || (plain && in % ref.groups == 0 && out % ref.groups == 0)) return {};
   return InvalidArgument("tensor '" + ref.weight.name + "': " + std::to_string(ref.groups) +
@@ -134,7 +140,8 @@ Status PackConverted(const TensorSource& source, const TensorInfo& tensor, const
     }
     const size_t row = block.ref->weight.row_begin + first;
     const size_t rows_used = static_cast<size_t>(used);
-    POZOR_RETURN_IF_ERROR(source.Read(tensor, row * in, rows_used * in, rows.data()));
+    const size_t matrix = block.ref->place * in * block.out;
+    POZOR_RETURN_IF_ERROR(source.Read(tensor, matrix + row * in, rows_used * in, rows.data()));
     const WeightView view{
         .data = rows.data(), .k = in, .n = rows_used, .k_stride = 1, .n_stride = in};
     panels.From(begin / kPanelColumns).Pack(view, std::span(local).first(count));
@@ -172,11 +179,12 @@ Status PackWeight(WeightReader& weights, const LinearBlock& block, size_t in,
   POZOR_TRY(const TensorInfo* tensor,
             weights.Take(ref.weight.name, StoredShape(ref, in, block.out)));
   const TensorSource& source = weights.source();
+  const size_t matrix = ref.place * in * block.out;
   if (const float* mapped = IsConvolution(ref) ? nullptr : source.Map(*tensor)) {
-    PackMapped(mapped, block, in, panels);
-  } else if (ref.transposed || IsConvolution(ref)) {  // a panel needs values from the whole tensor
-    std::vector<float> whole(tensor->elements());
-    POZOR_RETURN_IF_ERROR(source.Read(*tensor, 0, whole.size(), whole.data()));
+    PackMapped(mapped + matrix, block, in, panels);
+  } else if (ref.transposed || IsConvolution(ref)) {  // a panel needs values from the whole matrix
+    std::vector<float> whole(ref.stack == 0 ? tensor->elements() : in * block.out);
+    POZOR_RETURN_IF_ERROR(source.Read(*tensor, matrix, whole.size(), whole.data()));
     if (ref.groups != 0) whole = SpreadGroups(whole, ref.groups, in, block.out);
     if (ref.taps != 0) whole = TapsFirst(whole, ref.taps, in / ref.taps, block.out);
     PackMapped(whole.data(), block, in, panels);

@@ -44,6 +44,9 @@ void NoteBeside(const EncoderSpec& spec, PrecisionPlan* plan) {
     if (layer.position_key.weight.present() || layer.position_query.weight.present()) {
       (*plan)[l][ProductKind::kAttention].reason += "; scores of positions in f32";
     }
+    if (layer.experts.count != 0) {
+      (*plan)[l][ProductKind::kUp].reason += "; experts are chosen in f32";
+    }
   }
   if (spec.convolution.linear.weight.present()) {
     plan->front()[ProductKind::kDown].reason += "; the convolution after it in f32";

@@ -41,9 +41,7 @@ class LayerQuantizer {
   std::vector<AlignedBuffer> TakeBuffers() { return std::move(buffers_); }
 
  private:
-  const ChannelStatistics& Statistics(ProductKind kind) const {
-    return statistics_[static_cast<size_t>(kind)];
-  }
+  const ChannelStatistics& Statistics(ProductKind kind) const { return statistics_[kind]; }
 
   std::vector<float> Means(ProductKind kind) const {
     std::vector<float> means(Statistics(kind).sum.size());
@@ -66,38 +64,50 @@ class LayerQuantizer {
     SetInput(Sublayer::kAttention, smoothing);
   }
 
+  // One feed-forward, or one of every expert; all first products read the same input.
   void FeedForward() {
     const bool up_int8 = precision_.IsInt8(ProductKind::kUp);
     const bool down_int8 = precision_.IsInt8(ProductKind::kDown);
     if (!up_int8 && !down_int8) return;
-    PlainProduct up = Unpack(layer_.ffn_up), gate = Unpack(layer_.ffn_gate);
-    if (down_int8) Down(&up, &gate);
+    std::vector<Linear*> first, second;
+    for (Linear& linear : layer_.experts.up) first.push_back(&linear);
+    for (Linear& linear : layer_.experts.down) second.push_back(&linear);
+    if (first.empty()) {
+      first = {&layer_.ffn_up};
+      second = {&layer_.ffn_down};
+      if (layer_.ffn_gate.present()) first.push_back(&layer_.ffn_gate);
+    }
+    std::vector<PlainProduct> products;
+    for (const Linear* linear : first) products.push_back(Unpack(*linear));
+    for (size_t e = 0; e < second.size() && down_int8; ++e) {
+      const bool gated = layer_.ffn_gate.present();
+      const ChannelStatistics& input =
+          layer_.experts.present() ? statistics_.experts[e] : Statistics(ProductKind::kDown);
+      Down(input, std::span(products).subspan(e, gated ? 2 : 1), second[e]);
+    }
     if (up_int8) {
-      PlainProduct* const both[] = {&up, &gate};
-      const std::span<PlainProduct* const> products(both, gate.out == 0 ? 1 : 2);
-      const Smoothing smoothing = ChooseSmoothing(Statistics(ProductKind::kUp), products);
-      for (PlainProduct* product : products) ApplySmoothing(smoothing, product);
-      Pack(up, 0, {}, &layer_.ffn_up);
-      if (gate.out != 0) Pack(gate, 0, {}, &layer_.ffn_gate);
+      std::vector<PlainProduct*> all;
+      for (PlainProduct& product : products) all.push_back(&product);
+      const Smoothing smoothing = ChooseSmoothing(Statistics(ProductKind::kUp), all);
+      for (size_t i = 0; i < first.size(); ++i) {
+        ApplySmoothing(smoothing, &products[i]);
+        Pack(products[i], 0, {}, first[i]);
+      }
       SetInput(Sublayer::kFeedForward, smoothing);
     } else {
-      PackPlain(up, &layer_.ffn_up);
-      if (gate.out != 0) PackPlain(gate, &layer_.ffn_gate);
+      for (size_t i = 0; i < first.size(); ++i) PackPlain(products[i], first[i]);
     }
   }
 
   // Puts the inputs of the widest range first, here and in the outputs of what comes before.
-  void Down(PlainProduct* up, PlainProduct* gate) {
-    PlainProduct down = Unpack(layer_.ffn_down);
-    const std::vector<size_t> order = OrderByRange(Statistics(ProductKind::kDown));
-    PermuteOutputs(order, up);
-    if (gate->out != 0) PermuteOutputs(order, gate);
+  void Down(const ChannelStatistics& input, std::span<PlainProduct> before, Linear* linear) {
+    PlainProduct down = Unpack(*linear);
+    const std::vector<size_t> order = OrderByRange(input);
+    for (PlainProduct& product : before) PermuteOutputs(order, &product);
     PermuteInputs(order, &down);
     std::vector<float> means;
-    for (const size_t channel : order) {
-      means.push_back(Statistics(ProductKind::kDown).Mean(channel));
-    }
-    Pack(down, DownSplit(down.in), means, &layer_.ffn_down);
+    for (const size_t channel : order) means.push_back(input.Mean(channel));
+    Pack(down, DownSplit(down.in), means, linear);
   }
 
   template <class T>

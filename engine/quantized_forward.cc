@@ -49,7 +49,8 @@ void ForwardPass::NormRowsInto(size_t l, Sublayer sublayer, const NormWeights& n
   }
   NormQuantizeArgs args;
   args.norm = NormArguments(norm, x, out);
-  const bool has_other_reader = model_.layers[l].global_qkv.present();
+  const bool routed = sublayer == Sublayer::kFeedForward && model_.layers[l].experts.present();
+  const bool has_other_reader = routed || model_.layers[l].global_qkv.present();
   if (out.data != x.data && !has_other_reader) args.norm.out = nullptr;
   args.smooth_gamma = input.scale;
   args.smooth_beta = input.shift;
@@ -60,18 +61,24 @@ void ForwardPass::NormRowsInto(size_t l, Sublayer sublayer, const NormWeights& n
 void ForwardPass::QuantizeContext(size_t l, Range rows) {
   if (!model_.IsInt8(l, ProductKind::kOutput)) return;
   const ZoneTimer timer(profile_, Zone::kQuantize);
-  QuantizePlain(context_, 0, context_bytes_, rows);
+  QuantizePlain(context_, 0, context_bytes_, {rows.begin, std::min(rows.end, rows_)});
 }
 
 void ForwardPass::QuantizeIntermediate(size_t l, Range rows) {
   if (!model_.IsInt8(l, ProductKind::kDown)) return;
   const ZoneTimer timer(profile_, Zone::kQuantize);
-  QuantizePlain(up_, model_.layers[l].ffn_down.matrix().split, up_bytes_, rows);
+  const LayerWeights& layer = model_.layers[l];
+  rows.end = std::min(rows.end, rows_);
+  if (!layer.experts.present()) {
+    return QuantizePlain(up_, layer.ffn_down.matrix().split, up_bytes_, rows);
+  }
+  const size_t each = model_.spec.layers[l].experts.chosen;
+  QuantizePlain(slot_up_, layer.experts.down.front().matrix().split, slot_up_bytes_,
+                {rows.begin * each, rows.end * each});
 }
 
 void ForwardPass::QuantizePlain(MatView<float> x, size_t split, const QuantizedRows& out,
                                 Range rows) {
-  rows = {rows.begin, std::min(rows.end, rows_)};
   QuantizeArgs args;
   args.x = x.Row(rows.begin);
   args.x_stride = x.stride;

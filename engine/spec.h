@@ -57,6 +57,10 @@ struct LinearRef {
   // A convolution over that many neighbouring rows, [out, in / taps, taps]; 0: a matrix. Its input
   // is those rows one after another.
   size_t taps = 0;
+  // One of `stack` matrices one after another in the tensor, [stack * out, in] or, transposed,
+  // [stack * in, out], and which; 0: the tensor is the matrix.
+  size_t stack = 0;
+  size_t place = 0;
 };
 
 struct NormRef {
@@ -142,14 +146,27 @@ struct RotarySpec {
 
 inline constexpr size_t kNone = static_cast<size_t>(-1);
 
+inline constexpr size_t kMostExperts = 256;
+
+// A mixture of experts in place of a feed-forward (Shazeer et al. 2017):
+//   sum over the chosen e of p_e down_e(act(up_e(x))) + bias,  p = softmax(router(x))
+// Chosen are the experts with the largest p, which are not renormalised; of equal ones the first.
+struct ExpertsSpec {
+  size_t count = 0;   // 0: a plain feed-forward
+  size_t chosen = 0;  // for each row
+  LinearRef router;   // hidden -> count
+  TensorRef bias;     // [hidden], or absent
+};
+
 struct LayerSpec {
   size_t same_as = kNone;  // an earlier layer whose weights this one uses
   LinearRef query, key, value, attention_output;
   LinearRef global_query, global_key, global_value;  // of the rows of global tokens; or absent
   NormRef attention_norm;  // post: after the residual sum; pre: before the projections
   LinearRef ffn_up;        // hidden -> intermediate
-  LinearRef ffn_gate;  // gated feed-forward: down(act(gate(x)) * up(x)); absent: down(act(up(x)))
-  LinearRef ffn_down;  // intermediate -> hidden
+  LinearRef ffn_gate;   // gated feed-forward: down(act(gate(x)) * up(x)); absent: down(act(up(x)))
+  LinearRef ffn_down;   // intermediate -> hidden
+  ExpertsSpec experts;  // if any, ffn_up and ffn_down are stacks of as many, without biases
   NormRef ffn_norm;
   // Norms of queries and keys, before they turn; or absent. kEachHead: root mean square ones,
   // [head_dim]; kAllHeads: of the model's kind, [heads * head_dim], keys [kv_heads * head_dim].

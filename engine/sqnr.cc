@@ -44,6 +44,11 @@ class InputMeter {
     }
   }
 
+  void Add(const InputMeter& other) {
+    signal_ += other.signal_;
+    noise_ += other.noise_;
+  }
+
   double Decibels() const {
     if (!(noise_ > 0)) return signal_ > 0 ? 200.0 : 0.0;
     return 10 * std::log10(signal_ / noise_);
@@ -73,22 +78,30 @@ class InputMeter {
   double signal_ = 0, noise_ = 0;
 };
 
-using LayerMeters = std::array<InputMeter, kProductKinds>;
+struct LayerMeters {
+  std::array<InputMeter, kProductKinds> products;
+  std::vector<InputMeter> experts;  // of second products
+
+  InputMeter& operator[](ProductKind kind) { return products[static_cast<size_t>(kind)]; }
+};
 
 LayerMeters MakeMeters(const LayerWeights& layer, const LayerStatistics& statistics) {
-  const auto of = [&](ProductKind kind) -> const ChannelStatistics& {
-    return statistics[static_cast<size_t>(kind)];
-  };
   LayerMeters meters;
-  PlainProduct qkv = Unpack(layer.qkv), up = Unpack(layer.ffn_up), gate = Unpack(layer.ffn_gate);
+  PlainProduct qkv = Unpack(layer.qkv);
   PlainProduct* const first[] = {&qkv};
-  PlainProduct* const second[] = {&up, &gate};
-  meters[static_cast<size_t>(ProductKind::kQkv)] =
-      InputMeter(ChooseSmoothing(of(ProductKind::kQkv), first));
-  meters[static_cast<size_t>(ProductKind::kUp)] = InputMeter(ChooseSmoothing(
-      of(ProductKind::kUp), std::span<PlainProduct* const>(second, gate.out == 0 ? 1 : 2)));
-  meters[static_cast<size_t>(ProductKind::kDown)] =
-      InputMeter(OrderByRange(of(ProductKind::kDown)));
+  std::vector<PlainProduct> ups;
+  for (const Linear& up : layer.experts.up) ups.push_back(Unpack(up));
+  for (const Linear* up : {&layer.ffn_up, &layer.ffn_gate}) {
+    if (up->present()) ups.push_back(Unpack(*up));
+  }
+  std::vector<PlainProduct*> second;
+  for (PlainProduct& up : ups) second.push_back(&up);
+  meters[ProductKind::kQkv] = InputMeter(ChooseSmoothing(statistics[ProductKind::kQkv], first));
+  meters[ProductKind::kUp] = InputMeter(ChooseSmoothing(statistics[ProductKind::kUp], second));
+  meters[ProductKind::kDown] = InputMeter(OrderByRange(statistics[ProductKind::kDown]));
+  for (const ChannelStatistics& expert : statistics.experts) {
+    meters.experts.emplace_back(OrderByRange(expert));
+  }
   return meters;
 }
 
@@ -105,7 +118,10 @@ Result<std::vector<LayerSqnr>> MeasureSqnr(const Encoder& encoder, const Calibra
     }
     Sinks sinks;
     sinks.product_inputs = [&](size_t layer, ProductKind kind, MatView<const float> x) {
-      meters[layer][static_cast<size_t>(kind)].Add(x);
+      meters[layer][kind].Add(x);
+    };
+    sinks.expert_inputs = [&](size_t layer, size_t expert, MatView<const float> x) {
+      meters[layer].experts[expert].Add(x);
     };
     Workspace workspace;
     for (size_t text = 0; text < texts.texts(); ++text) {
@@ -118,9 +134,10 @@ Result<std::vector<LayerSqnr>> MeasureSqnr(const Encoder& encoder, const Calibra
                       workspace, sinks);
     }
     for (size_t l = 0; l < meters.size(); ++l) {
+      for (const InputMeter& expert : meters[l].experts) meters[l][ProductKind::kDown].Add(expert);
       for (size_t kind = 0; kind < kProductKinds; ++kind) {
         const bool measured = static_cast<ProductKind>(kind) != ProductKind::kAttention;
-        result[l][kind] = measured ? meters[l][kind].Decibels() : 0;
+        result[l][kind] = measured ? meters[l].products[kind].Decibels() : 0;
       }
     }
     return {};

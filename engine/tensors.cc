@@ -65,8 +65,7 @@ class Walk {
     LayerWeights& layer = model_.layers[l];
     const std::string stem = "layers." + std::to_string(l) + ".";
     const size_t inner = model_.attention_columns();
-    const size_t hidden = spec.hidden, ffn = spec.intermediate;
-    const bool gated = ref.ffn_gate.weight.present();
+    const size_t hidden = spec.hidden;
     POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kAttention, stem + "qkv"));
     POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kQkv, stem + "qkv",
                                   {hidden, model_.head_units() * model_.head_stride}, &layer.qkv));
@@ -79,15 +78,11 @@ class Walk {
                                   &layer.attention_output));
     POZOR_RETURN_IF_ERROR(
         Norm(stem + "attention_norm", ref.attention_norm, hidden, &layer.attention_norm));
-    POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kFeedForward, stem + "up"));
-    const Shape up = {hidden, ffn, gated ? Activation::kNone : spec.activation};
-    POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kUp, stem + "up", up, &layer.ffn_up));
-    if (gated) {
-      POZOR_RETURN_IF_ERROR(
-          Product(l, ProductKind::kUp, stem + "gate", {hidden, ffn}, &layer.ffn_gate));
+    if (ref.experts.count != 0) {
+      POZOR_RETURN_IF_ERROR(Experts(l, stem, &layer.experts));
+    } else {
+      POZOR_RETURN_IF_ERROR(FeedForward(l, stem, &layer));
     }
-    POZOR_RETURN_IF_ERROR(
-        Product(l, ProductKind::kDown, stem + "down", {ffn, hidden}, &layer.ffn_down));
     POZOR_RETURN_IF_ERROR(Norm(stem + "ffn_norm", ref.ffn_norm, hidden, &layer.ffn_norm));
     return FurtherNorms(stem, ref, &layer);
   }
@@ -104,6 +99,38 @@ class Walk {
     }
     if (!ref.position_query.weight.present()) return {};
     return F32(stem + "position_queries", of_heads, &layer->position_queries);
+  }
+
+  Status FeedForward(size_t l, const std::string& stem, LayerWeights* layer) {
+    const EncoderSpec& spec = model_.spec;
+    const size_t hidden = spec.hidden, ffn = spec.intermediate;
+    const bool gated = spec.layers[l].ffn_gate.weight.present();
+    POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kFeedForward, stem + "up"));
+    const Shape up = {hidden, ffn, gated ? Activation::kNone : spec.activation};
+    POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kUp, stem + "up", up, &layer->ffn_up));
+    if (gated) {
+      POZOR_RETURN_IF_ERROR(
+          Product(l, ProductKind::kUp, stem + "gate", {hidden, ffn}, &layer->ffn_gate));
+    }
+    return Product(l, ProductKind::kDown, stem + "down", {ffn, hidden}, &layer->ffn_down);
+  }
+
+  Status Experts(size_t l, const std::string& stem, ExpertWeights* experts) {
+    const ExpertsSpec& ref = model_.spec.layers[l].experts;
+    const size_t hidden = model_.spec.hidden, ffn = model_.spec.intermediate;
+    POZOR_RETURN_IF_ERROR(F32(stem + "router", {hidden, ref.count}, &experts->router));
+    POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kFeedForward, stem + "up"));
+    experts->up.resize(ref.count);
+    experts->down.resize(ref.count);
+    for (size_t e = 0; e < ref.count; ++e) {
+      const std::string expert = stem + "experts." + std::to_string(e) + ".";
+      const Shape up = {hidden, ffn, model_.spec.activation};
+      POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kUp, expert + "up", up, &experts->up[e]));
+      POZOR_RETURN_IF_ERROR(
+          Product(l, ProductKind::kDown, expert + "down", {ffn, hidden}, &experts->down[e]));
+    }
+    if (!ref.bias.present()) return {};
+    return Array(stem + "experts.bias", {hidden}, &experts->bias);
   }
 
   Status FurtherNorms(const std::string& stem, const LayerSpec& ref, LayerWeights* layer) {

@@ -15,6 +15,7 @@
   X(kBigBird)                  \
   X(kModernBert)               \
   X(kNomicBert)                \
+  X(kNomicMoe)                 \
   X(kGte)                      \
   X(kGteHub)                   \
   X(kJinaV3)                   \

@@ -206,6 +206,24 @@ const Case kCases[] = {
        b.spec.head_norms = HeadNorms::kAllHeads;
        b.spec.norm_kind = NormKind::kRmsNorm;
      }},
+    {"experts in every second layer",
+     [](TinyModelBuilder& b) {
+       b.experts = 5;
+       b.chosen = 2;
+     }},
+    {"experts, pre-norm, all of them chosen, read in copies",
+     [](TinyModelBuilder& b) {
+       b.experts = 3;
+       b.chosen = 3;
+       b.mappable = false;
+       b.spec.norm_place = NormPlace::kPre;
+     }},
+    {"one expert of many, gated feed-forwards beside them",
+     [](TinyModelBuilder& b) {
+       b.experts = 41;
+       b.chosen = 1;
+       b.gated = true;
+     }},
     {"norms around sublayers, gains stored less one, scores over 20",
      [](TinyModelBuilder& b) {
        b.output_norms = true;
@@ -451,6 +469,47 @@ const Refusal kRefusals[] = {
        s.embeddings.position_kind = PositionKind::kNone;
      },
      StatusCode::kUnsupported, "too long for a table"},
+    {"more experts chosen than there are",
+     [](EncoderSpec& s) {
+       s.layers[1].experts = {.count = 2, .chosen = 3, .router = {}, .bias = {}};
+     },
+     StatusCode::kUnsupported, "3 of 2 experts"},
+    {"no experts to choose from",
+     [](EncoderSpec& s) {
+       s.layers[1].experts = {.count = 0, .chosen = 1, .router = {}, .bias = {}};
+     },
+     StatusCode::kUnsupported, "1 of 0 experts"},
+    {"absurd number of experts",
+     [](EncoderSpec& s) {
+       s.layers[1].experts = {.count = 257, .chosen = 1, .router = {}, .bias = {}};
+     },
+     StatusCode::kUnsupported, "1 of 257 experts"},
+    {"experts with biases of their own",
+     [](EncoderSpec& s) {
+       s.layers[1].experts = {.count = 2, .chosen = 1, .router = {}, .bias = {}};
+       s.layers[1].ffn_up.stack = s.layers[1].ffn_down.stack = 2;
+     },
+     StatusCode::kUnsupported, "gates or biases"},
+    {"layers that choose different numbers of experts",
+     [](EncoderSpec& s) {
+       for (const size_t l : {0, 1}) {
+         s.layers[l].experts = {.count = 2, .chosen = 1 + l, .router = {}, .bias = {}};
+         s.layers[l].ffn_up.stack = s.layers[l].ffn_down.stack = 2;
+         s.layers[l].ffn_up.bias = s.layers[l].ffn_down.bias = {};
+       }
+     },
+     StatusCode::kUnsupported, "2 of 2 experts"},
+    {"a stack of another height", [](EncoderSpec& s) { s.layers[1].ffn_up.stack = 2; },
+     StatusCode::kCorrupt, "[144, 40]"},
+    {"a place outside a stack",
+     [](EncoderSpec& s) { s.layers[1].ffn_up.stack = s.layers[1].ffn_up.place = 1; },
+     StatusCode::kInvalidArgument, "matrix 1 of 1"},
+    {"a second norm of a pre-norm model",
+     [](EncoderSpec& s) {
+       s.norm_place = NormPlace::kPre;
+       s.layers[1].second_attention_norm = s.layers[1].ffn_norm;
+     },
+     StatusCode::kUnsupported, "norms of"},
     {"rows outside a fused tensor",
      [](EncoderSpec& s) {
        s.layers[0].query.weight.fused_rows = 36;

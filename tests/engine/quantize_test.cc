@@ -252,7 +252,7 @@ TEST_CASE("the bias makes up for what rounding does to the mean of an input") {
     for (const size_t p : {0, 1}) {
       CAPTURE(p);
       const auto kind = p == 0 ? ProductKind::kOutput : ProductKind::kDown;
-      const ChannelStatistics& input = calibration[l][static_cast<size_t>(kind)];
+      const ChannelStatistics& input = calibration[l][kind];
       std::vector<size_t> order = OrderByRange(input);
       if (p == 0) std::iota(order.begin(), order.end(), size_t{0});
       std::vector<double> mean, reordered;
@@ -303,8 +303,8 @@ TEST_CASE("calibration does not depend on threads, and sees what goes in") {
   REQUIRE(one.size() == builder.spec.layers.size());
   for (size_t layer = 0; layer < one.size(); ++layer) {
     for (size_t kind = 0; kind < kProductKinds; ++kind) {
-      const ChannelStatistics& a = one[layer][kind];
-      const ChannelStatistics& b = four[layer][kind];
+      const ChannelStatistics& a = one[layer].products[kind];
+      const ChannelStatistics& b = four[layer].products[kind];
       const bool attention = static_cast<ProductKind>(kind) == ProductKind::kAttention;
       CHECK(a.rows == (attention ? 0 : batch.ids.size()));
       CHECK(a.sum == b.sum);
@@ -312,7 +312,7 @@ TEST_CASE("calibration does not depend on threads, and sees what goes in") {
       CHECK(a.max == b.max);
     }
   }
-  CHECK(one[0][static_cast<size_t>(ProductKind::kDown)].sum.size() == builder.spec.intermediate);
+  CHECK(one[0][ProductKind::kDown].sum.size() == builder.spec.intermediate);
 }
 
 TEST_CASE("weights that are not finite are refused") {

@@ -60,7 +60,7 @@ struct Model {
 };
 
 std::vector<Model> PlainModels() {
-  std::vector<Model> models(7);
+  std::vector<Model> models(9);
   models[0].name = "post-norm";
   models[1].name = "gated pre-norm";
   models[1].builder.gated = true;
@@ -84,8 +84,16 @@ std::vector<Model> PlainModels() {
   models[5].name = "norms over all heads, a second one after attention";
   models[5].builder.head_norms = models[5].builder.second_norms = true;
   models[5].builder.spec.head_norms = HeadNorms::kAllHeads;
-  models[6].name = "relative positions, convolution";
-  TinyModelBuilder& relative = models[6].builder;
+  models[6].name = "experts";
+  models[6].builder.experts = 5;
+  models[6].builder.chosen = 2;
+  models[7].name = "experts, pre-norm, heights that share no tile";
+  models[7].builder.experts = 3;
+  models[7].builder.chosen = 1;
+  models[7].builder.spec.intermediate = 52;
+  models[7].builder.spec.norm_place = NormPlace::kPre;
+  models[8].name = "relative positions, convolution";
+  TinyModelBuilder& relative = models[8].builder;
   relative.spec.relative_positions = {
       .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
   relative.shared_positions = true;

@@ -83,6 +83,8 @@ class TinyModelBuilder {
   bool head_norms = false;         // of queries and keys
   bool output_norms = false;       // of both sublayers
   bool second_norms = false;       // after attention
+  size_t experts = 0;              // of every second layer
+  size_t chosen = 0;               // of them
   bool int8 = false;               // every product
   PrecisionPlan plan;              // or these; empty: f32
   uint64_t seed = 1;
@@ -202,6 +204,20 @@ class TinyModelBuilder {
     }
   }
 
+  // First products [experts * intermediate, hidden], second ones [experts * intermediate, hidden].
+  void Experts(const std::string& name, LayerSpec* layer) {
+    const size_t rows = experts * spec.intermediate;
+    const float deviation = 1.2f / std::sqrt(static_cast<float>(spec.hidden));
+    layer->experts = {.count = experts, .chosen = chosen, .router = {}, .bias = {}};
+    layer->experts.router.weight = Tensor(name + ".router", {experts, spec.hidden}, deviation);
+    layer->experts.bias = Tensor(name + ".experts.bias", {spec.hidden}, 0.2f);
+    layer->ffn_up = layer->ffn_down = {};
+    layer->ffn_up.weight = Tensor(name + ".w1", {rows, spec.hidden}, deviation);
+    layer->ffn_down.weight = Tensor(name + ".w2", {rows, spec.hidden}, deviation);
+    layer->ffn_up.stack = layer->ffn_down.stack = experts;
+    layer->ffn_down.transposed = true;
+  }
+
   void Layer(const std::string& name, size_t l) {
     LayerSpec& layer = spec.layers[l];
     const size_t inner = spec.heads * spec.head_dim;
@@ -231,9 +247,13 @@ class TinyModelBuilder {
     }
     layer.attention_output = Product(name + ".output", inner, spec.hidden);
     layer.attention_norm = Norm(name + ".attention_norm", spec.hidden);
-    layer.ffn_up = Product(name + ".up", spec.hidden, spec.intermediate, groups);
-    if (gated) layer.ffn_gate = Product(name + ".gate", spec.hidden, spec.intermediate);
-    layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden, groups);
+    if (experts != 0 && l % 2 == 1) {
+      Experts(name, &layer);
+    } else {
+      layer.ffn_up = Product(name + ".up", spec.hidden, spec.intermediate, groups);
+      if (gated) layer.ffn_gate = Product(name + ".gate", spec.hidden, spec.intermediate);
+      layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden, groups);
+    }
     layer.ffn_norm = Norm(name + ".ffn_norm", spec.hidden);
     if (second_norms) layer.second_attention_norm = Norm(name + ".second_norm", spec.hidden);
     if (head_norms && spec.head_norms == HeadNorms::kAllHeads) {

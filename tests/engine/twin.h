@@ -136,7 +136,8 @@ class Twin {
         const size_t groups = std::max<size_t>(ref.groups, 1), inputs = row.size() / groups;
         const size_t first = n / (out / groups) * inputs;  // input of the output's group
         for (size_t k = 0; k < inputs; ++k) {
-          const size_t at = ref.transposed ? k * stored + output : output * inputs + k;
+          const size_t matrix = ref.place * row.size() * out;
+          const size_t at = matrix + (ref.transposed ? k * stored + output : output * inputs + k);
           sums[n] += row[first + k] * static_cast<double>(weight[at]);
         }
         if (!bias.empty()) sums[n] += static_cast<double>(bias[output]);
@@ -337,7 +338,42 @@ class Twin {
     return context;
   }
 
+  std::vector<double> Softmax(std::vector<double> scores) const {
+    double sum = 0;
+    for (double& score : scores) sum += score = std::exp(score);
+    for (double& score : scores) score /= sum;
+    return scores;
+  }
+
+  // Row by row, every expert on every row that chooses it.
+  Rows Experts(const LayerSpec& layer, const Rows& x) const {
+    const ExpertsSpec& experts = layer.experts;
+    const std::vector<float>& bias = source_.Values(experts.bias.name);
+    Rows sums;
+    for (const std::vector<double>& row : x) {
+      const std::vector<double> shares =
+          Softmax(Product(experts.router, {row}, experts.count).front());
+      std::vector<double> sum(bias.begin(), bias.end());
+      sum.resize(row.size());
+      for (size_t e = 0; e < experts.count; ++e) {
+        size_t ahead = 0;
+        for (size_t i = 0; i < experts.count; ++i) {
+          ahead += shares[i] > shares[e] || (shares[i] == shares[e] && i < e);
+        }
+        if (ahead >= experts.chosen) continue;
+        LayerSpec alone = layer;
+        alone.experts.count = 0;
+        alone.ffn_up.place = alone.ffn_down.place = e;
+        const std::vector<double> y = FeedForward(alone, {row}).front();
+        for (size_t c = 0; c < row.size(); ++c) sum[c] += shares[e] * y[c];
+      }
+      sums.push_back(sum);
+    }
+    return sums;
+  }
+
   Rows FeedForward(const LayerSpec& layer, const Rows& x) const {
+    if (layer.experts.count != 0) return Experts(layer, x);
     Rows up = Product(layer.ffn_up, x, spec_.intermediate);
     const bool gated = layer.ffn_gate.weight.present();
     const Rows gate = gated ? Product(layer.ffn_gate, x, spec_.intermediate) : up;
