@@ -107,6 +107,7 @@ void ForwardPass::ScorePositions(size_t l, size_t head, AttentionArgs* args, flo
   const Linear& by_key = learned ? for_keys : layer.position_queries;
   if (!by_query.present() && !by_key.present()) return;
   const size_t stride = model_.position_stride(), apart = args->tokens - 1;
+  const float key_scale = learned ? model_.query_scale : 1.0f;  // else the weights have it
   args->position_index = model_.distance_index.data() + model_.distance_index.size() / 2;
   args->position_stride = stride;
   const auto column_of = [&](ptrdiff_t distance) {
@@ -114,15 +115,14 @@ void ForwardPass::ScorePositions(size_t l, size_t head, AttentionArgs* args, flo
   };
   const auto score = [&](const Linear& linear, const float* rows, Range of, float scale,
                          float* out) {
-    const PackedMatrix columns = ColumnsOf(linear, head, stride);
+    const PackedMatrix columns = ColumnsOf(linear, head, model_.position_columns());
     GemmArgs product = linear.Arguments({rows + of.begin * args->head_stride, of.end - of.begin,
                                          args->head_dim, args->head_stride});
     product.b = &columns;
     product.panel_begin = column_of(-static_cast<ptrdiff_t>(apart)) / kPanelColumns;
     product.panel_end = column_of(static_cast<ptrdiff_t>(apart)) / kPanelColumns + 1;
-    product.epilogue.bias = nullptr;
     product.epilogue.scale = scale;
-    product.epilogue.scaled_columns = stride;
+    product.epilogue.scaled_columns = scale == 1.0f ? 0 : stride;
     product.epilogue.c = out + of.begin * stride;
     product.epilogue.c_stride = stride;
     Gemm(product);
@@ -133,7 +133,7 @@ void ForwardPass::ScorePositions(size_t l, size_t head, AttentionArgs* args, flo
   }
   if (by_key.present()) {
     float* keys = scratch + args->tokens * stride;
-    score(by_key, args->k, {0, args->tokens}, model_.query_scale, keys);
+    score(by_key, args->k, {0, args->tokens}, key_scale, keys);
     args->key_positions = keys;
   }
 }

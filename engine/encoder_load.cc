@@ -181,7 +181,7 @@ class Loader {
   Status PositionTable();
   Status Layer(size_t l);
   Status Positions(const LayerSpec& ref, LayerWeights* layer);
-  Status PositionScores(const LinearRef& ref, Linear* scores);
+  Status PositionScores(const LinearRef& ref, float scale, Linear* scores);
   Status RelativeTable();
   Status Convolution();
   Status ScoreBiases();
@@ -382,18 +382,20 @@ Status Loader::Experts(const LayerSpec& ref, ExpertWeights* experts) {
 // What positions score by.
 Status Loader::Positions(const LayerSpec& ref, LayerWeights* layer) {
   const EncoderSpec& spec = model_.spec;
-  POZOR_RETURN_IF_ERROR(PositionScores(ref.position_key, &layer->position_keys));
-  POZOR_RETURN_IF_ERROR(PositionScores(ref.position_query, &layer->position_queries));
+  POZOR_RETURN_IF_ERROR(PositionScores(ref.position_key, 1, &layer->position_keys));
+  POZOR_RETURN_IF_ERROR(
+      PositionScores(ref.position_query, model_.query_scale, &layer->position_queries));
   if (!ref.distances.present()) return {};
   const LinearRef table = {.weight = ref.distances, .bias = {}};
   const LinearBlock block{.ref = &table, .out = 2 * spec.embeddings.max_positions - 1};
   return Product({&block, 1}, spec.head_dim, Activation::kNone, &layer->distances);
 }
 
-Status Loader::PositionScores(const LinearRef& ref, Linear* scores) {
+Status Loader::PositionScores(const LinearRef& ref, float scale, Linear* scores) {
   if (!ref.weight.present()) return {};
   if (packing_) {
-    POZOR_TRY(*scores, relative_positions_.Project(model_.spec, weights_, ref, model_.arena));
+    POZOR_TRY(*scores,
+              relative_positions_.Project(model_.spec, weights_, ref, scale, model_.arena));
     return {};
   }
   bytes_ += RelativePositions::PackedBytes(model_.spec);
@@ -511,7 +513,7 @@ Result<std::unique_ptr<Encoder::Impl>> Encoder::Impl::Make(EncoderSpec spec) {
 }
 
 void Encoder::Impl::IndexDistances() {
-  if (position_stride() == 0) return;
+  if (position_columns() == 0) return;
   const auto last = static_cast<ptrdiff_t>(max_tokens()) - 1;
   const auto middle = static_cast<ptrdiff_t>(spec.embeddings.max_positions) - 1;
   for (ptrdiff_t distance = -last; distance <= last; ++distance) {

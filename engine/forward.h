@@ -54,7 +54,8 @@ struct LayerWeights {
   NormWeights attention_output_norm, ffn_output_norm;
   Linear distances;   // head_dim -> 2 * max_positions - 1, or absent
   Linear global_qkv;  // as qkv, or absent
-  // head_dim -> heads * position_stride: a head's rows score by its own columns; or absent.
+  // head_dim -> heads * position_columns: a head's rows score by its own columns, keys by those
+  // that are scaled already; or absent.
   Linear position_keys, position_queries;
 
   LayerWeights Alias() const {
@@ -130,12 +131,18 @@ struct Encoder::Impl {
 
   size_t attention_columns() const { return spec.heads * spec.head_dim; }
   size_t max_tokens() const;  // of one text
-  // Floats a token that scores of content against positions take, for queries or for keys.
-  size_t position_stride() const {
+  // Scores of content against positions that a token has, for queries or for keys.
+  size_t position_columns() const {
     const size_t columns = spec.layers.front().distances.present()
                                ? 2 * spec.embeddings.max_positions - 1
                                : 2 * spec.relative_positions.span;
     return RoundUp(columns, kPanelColumns);
+  }
+  // Floats that they take. The kernel walks down a block of rows; those a multiple of 512 bytes
+  // apart would share few sets of the cache.
+  size_t position_stride() const {
+    const size_t columns = position_columns();
+    return columns % 128 == 0 && columns > 0 ? columns + kPanelColumns : columns;
   }
   // Fills distance_index, if positions score.
   void IndexDistances();

@@ -113,7 +113,8 @@ Status RelativePositions::CheckProjection(const EncoderSpec& spec, WeightReader&
 }
 
 Result<Linear> RelativePositions::Project(const EncoderSpec& spec, WeightReader& weights,
-                                          const LinearRef& ref, Workspace& arena) const {
+                                          const LinearRef& ref, float scale,
+                                          Workspace& arena) const {
   const LinearBlock block = HeadsOf(spec, ref);
   Workspace memory;
   memory.Reset(Linear::PackedBytes(spec.hidden, block.packed_columns()));
@@ -122,6 +123,8 @@ Result<Linear> RelativePositions::Project(const EncoderSpec& spec, WeightReader&
   const AlignedBuffer projected(rows * stride * sizeof(float));
   projection.Apply({rows_.As<const float>(), rows, spec.hidden, spec.hidden},
                    {projected.As<float>(), rows, stride, stride});
+  std::transform(projected.As<float>(), projected.As<float>() + rows * stride,
+                 projected.As<float>(), [scale](float value) { return value * scale; });
 
   const size_t columns = RelativePositionColumns(spec), all = spec.heads * columns;
   float* panels = arena.Take(spec.head_dim * all);

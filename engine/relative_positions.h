@@ -32,11 +32,11 @@ class RelativePositions {
   static Status CheckProjection(const EncoderSpec& spec, WeightReader& weights,
                                 const LinearRef& ref);
 
-  // All rows of the table by one projection of a layer, as weights of head_dim inputs: outputs
-  // [h * RelativePositionColumns, ...) score a row of head h against the table. Always f32, in
-  // memory of `arena` (PackedBytes of it).
+  // All rows of the table by one projection of a layer, times `scale`, as weights of head_dim
+  // inputs: outputs [h * RelativePositionColumns, ...) score a row of head h against the table.
+  // Always f32, in memory of `arena` (PackedBytes of it).
   Result<Linear> Project(const EncoderSpec& spec, WeightReader& weights, const LinearRef& ref,
-                         Workspace& arena) const;
+                         float scale, Workspace& arena) const;
 
   static size_t PackedBytes(const EncoderSpec& spec);
 

@@ -90,7 +90,7 @@ class Walk {
   Status Positions(const std::string& stem, const LayerSpec& ref, LayerWeights* layer) {
     const EncoderSpec& spec = model_.spec;
     const Shape learned = {spec.head_dim, 2 * spec.embeddings.max_positions - 1};
-    const Shape of_heads = {spec.head_dim, spec.heads * model_.position_stride()};
+    const Shape of_heads = {spec.head_dim, spec.heads * model_.position_columns()};
     if (ref.distances.present()) {
       POZOR_RETURN_IF_ERROR(F32(stem + "distances", learned, &layer->distances));
     }
