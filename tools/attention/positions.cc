@@ -48,7 +48,8 @@ std::string PositionKindName(const EncoderSpec& spec) {
   if (!spec.rotaries.empty()) add("rotary");
   if (spec.score_bias.kind == ScoreBias::kSlopes) add("alibi");
   const bool distances = !spec.layers.empty() && spec.layers[0].distances.present();
-  if (spec.score_bias.kind == ScoreBias::kBuckets || distances) add("relative");
+  const bool relative = distances || spec.relative_positions.span != 0;
+  if (spec.score_bias.kind == ScoreBias::kBuckets || relative) add("relative");
   return kinds.empty() ? "none" : kinds;
 }
 
