@@ -151,11 +151,11 @@ TEST_CASE("loaded on any fused tier, int8 has the same bits") {
 // A prepared folder of a golden model, made by hand.
 class Prepared {
  public:
-  explicit Prepared(const std::string& name) {
+  explicit Prepared(const std::string& name, const PartOptions& parts = {}) {
     namespace fs = std::filesystem;
     fs::copy(DataPath(name), folder_.path(), fs::copy_options::recursive);
     fs::remove(fs::path(folder_.path()) / "model.safetensors");
-    const auto model = LoadModelParts(DataPath(name), Int8(), {}).value();
+    const auto model = LoadModelParts(DataPath(name), Int8(), parts).value();
     PreparedFacts facts = model->facts;
     facts.precision = model->encoder->precision();
     const Status written = WritePrepared(*model->encoder, facts, [&](std::string_view part) {
@@ -175,6 +175,33 @@ class Prepared {
   TemporaryFolder folder_;
   std::string bytes_;
 };
+
+TEST_CASE("every architecture's prepared file has the bits of int8 at load") {
+  for (const auto& entry : std::filesystem::directory_iterator(DataPath("architectures"))) {
+    if (!entry.is_directory()) continue;
+    const std::string name = "architectures/" + entry.path().filename().string();
+    CAPTURE(name);
+    const PartOptions parts = {.requires_tokenizer = false};
+    const Prepared prepared(name, parts);
+    const auto expected = LoadModelParts(DataPath(name), Int8(), parts).value();
+    const auto loaded = LoadModelParts(prepared.path(), {}, parts);
+    REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
+    TokenBatch batch;
+    Random random(5);
+    const size_t rows = expected->encoder->spec().embeddings.vocab_size;
+    for (size_t t = 0; t < std::min<size_t>(20, expected->encoder->max_tokens()); ++t) {
+      batch.ids.push_back(static_cast<int32_t>(random.Index(rows)));
+    }
+    batch.EndText();
+    Workspace a, b;
+    const MatView<const float> left = expected->encoder->Forward(batch.View(), a);
+    const MatView<const float> right = (*loaded)->encoder->Forward(batch.View(), b);
+    REQUIRE(left.rows == right.rows);
+    for (size_t r = 0; r < left.rows; ++r) {
+      CHECK(test::SameBits({left.Row(r), left.cols}, {right.Row(r), right.cols}));
+    }
+  }
+}
 
 TEST_CASE("a prepared file has the bits of int8 at load") {
   size_t models = 0;

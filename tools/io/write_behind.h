@@ -36,8 +36,8 @@ class WriteBehind {
   const WriteFunction write_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string block_;    // being written
-  bool full_ = false;    // block_ waits or is being written
+  std::string block_;  // being written
+  bool full_ = false;  // block_ waits or is being written
   bool ending_ = false;
   Status status_;
   std::thread thread_;
