@@ -105,8 +105,9 @@ Status CompareOne(const DiffRequest& request, Comparison* comparison) {
   POZOR_TRY(const std::unique_ptr<OutputFile> file,
             OutputFile::Create(output, request.attention.encode.cancel));
   AttentionSource* const sources[] = {a.get(), b.get()};
-  POZOR_RETURN_IF_ERROR(
-      WritePage(sources, request.exact ? WeightType::kF16 : WeightType::kSqrtU8, *file));
+  const PageOptions options = {request.exact ? WeightType::kF16 : WeightType::kSqrtU8,
+                               request.attention.encode.threads == 1};
+  POZOR_RETURN_IF_ERROR(WritePage(sources, options, *file));
   return file->Commit();
 }
 

@@ -1,5 +1,8 @@
 #include "tools/attention/page.h"
 
+#include <future>
+#include <utility>
+
 #include "tools/bench/json_writer.h"
 #include "tools/io/deflate.h"
 
@@ -10,58 +13,79 @@ std::string DataElement(const std::string& json) {
   return "<script type=\"application/json\" id=\"pozor-data\">" + json + "</script>\n";
 }
 
-// Collects the matrices of a layer, then writes its element.
+// Collects the matrices of a layer and compresses them, beside the next layer unless there is only
+// one thread, into its element.
 class LayerElements {
  public:
-  LayerElements(size_t run, WeightType type, OutputFile& file)
-      : run_(run), type_(type), file_(file) {}
+  LayerElements(size_t run, const PageOptions& options, OutputFile& file)
+      : run_(run), options_(options), file_(file) {}
 
   Status Add(const AttentionRows& rows) {
     if (begun_ && rows.layer != layer_) POZOR_RETURN_IF_ERROR(End());
     begun_ = true;
     layer_ = rows.layer;
     for (size_t i = 0; i < rows.queries; ++i) {
-      AppendEncoded(rows.Row(i), rows.keys, type_, &block_);
+      AppendEncoded(rows.Row(i), rows.keys, options_.type, &block_);
     }
-    return Status();
-  }
-
-  Status End() {
-    if (!begun_) return Status();
-    POZOR_RETURN_IF_ERROR(WriteElement(layer_));
-    block_.clear();
-    begun_ = false;
     return Status();
   }
 
   // A text without tokens has empty blocks.
-  Status WriteElement(size_t layer) {
-    POZOR_TRY(const std::string stream, ZlibCompress(block_));
-    return file_.Write("<script type=\"text/plain\" id=\"pozor-run-" + std::to_string(run_) +
-                       "-layer-" + std::to_string(layer) + "\">" + Base64(stream) + "</script>\n");
+  Status AddEmpty(size_t layer) {
+    begun_ = true;
+    layer_ = layer;
+    return End();
+  }
+
+  Status Finish() {
+    POZOR_RETURN_IF_ERROR(End());
+    return WriteCompressed();
   }
 
  private:
+  Status End() {
+    if (!begun_) return Status();
+    POZOR_RETURN_IF_ERROR(WriteCompressed());
+    const auto policy =
+        options_.one_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
+    compressed_ = std::async(
+        policy, [block = std::exchange(block_, std::string())] { return ZlibCompress(block); });
+    compressed_layer_ = layer_;
+    begun_ = false;
+    return Status();
+  }
+
+  Status WriteCompressed() {
+    if (!compressed_.valid()) return Status();
+    POZOR_TRY(const std::string stream, compressed_.get());
+    return file_.Write("<script type=\"text/plain\" id=\"pozor-run-" + std::to_string(run_) +
+                       "-layer-" + std::to_string(compressed_layer_) + "\">" + Base64(stream) +
+                       "</script>\n");
+  }
+
   const size_t run_;
-  const WeightType type_;
+  const PageOptions options_;
   OutputFile& file_;
   bool begun_ = false;
   size_t layer_ = 0;
   std::string block_;
+  std::future<Result<std::string>> compressed_;
+  size_t compressed_layer_ = 0;
 };
 
-Status WriteLayers(AttentionSource& source, size_t run, WeightType type, OutputFile& file) {
-  LayerElements elements(run, type, file);
+Status WriteLayers(AttentionSource& source, size_t run, const PageOptions& options,
+                   OutputFile& file) {
+  LayerElements elements(run, options, file);
   const AttentionRecord& record = source.record();
   if (record.text.size() == 0) {
     for (const size_t layer : record.heads.layers) {
-      POZOR_RETURN_IF_ERROR(elements.WriteElement(layer));
+      POZOR_RETURN_IF_ERROR(elements.AddEmpty(layer));
     }
-    return Status();
+    return elements.Finish();
   }
   POZOR_RETURN_IF_ERROR(
       source.Stream({}, [&](const AttentionRows& rows) { return elements.Add(rows); }));
-  return elements.End();
+  return elements.Finish();
 }
 
 // Weights before compression: a browser holds some 500 MB of text in a page, and must not be slow.
@@ -111,18 +135,19 @@ std::string ServedPage(const std::string& json) {
   return std::string(kViewerHead) + DataElement(json) + std::string(kViewerTail);
 }
 
-Status WritePage(std::span<AttentionSource* const> sources, WeightType type, OutputFile& file) {
+Status WritePage(std::span<AttentionSource* const> sources, const PageOptions& options,
+                 OutputFile& file) {
   for (AttentionSource* other : sources.subspan(1)) {
     POZOR_RETURN_IF_ERROR(CheckComparable(sources[0]->record(), other->record()));
   }
-  POZOR_RETURN_IF_ERROR(CheckPageSize(sources[0]->record(), sources.size(), type));
+  POZOR_RETURN_IF_ERROR(CheckPageSize(sources[0]->record(), sources.size(), options.type));
   // The description stands first and holds self-checks, which are complete last.
   POZOR_TRY(const std::unique_ptr<OutputFile> layers, OutputFile::CreateSpool());
   for (size_t run = 0; run < sources.size(); ++run) {
-    POZOR_RETURN_IF_ERROR(WriteLayers(*sources[run], run, type, *layers));
+    POZOR_RETURN_IF_ERROR(WriteLayers(*sources[run], run, options, *layers));
   }
   POZOR_RETURN_IF_ERROR(file.Write(kViewerHead));
-  POZOR_RETURN_IF_ERROR(file.Write(DataElement(PageJson(sources, type, "embedded"))));
+  POZOR_RETURN_IF_ERROR(file.Write(DataElement(PageJson(sources, options.type, "embedded"))));
   POZOR_RETURN_IF_ERROR(layers->CopyTo(file));
   return file.Write(kViewerTail);
 }

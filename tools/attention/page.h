@@ -15,9 +15,15 @@ namespace pozor::tools {
 // The bundled page up to the place of the data, and from there on. Made by the build.
 extern const std::string_view kViewerHead, kViewerTail;
 
+struct PageOptions {
+  WeightType type = WeightType::kSqrtU8;
+  bool one_thread = false;
+};
+
 // Whole matrices of one source, or of two over the same tokens and heads. Does not commit. Refuses
 // more weights than a browser can take.
-Status WritePage(std::span<AttentionSource* const> sources, WeightType type, OutputFile& file);
+Status WritePage(std::span<AttentionSource* const> sources, const PageOptions& options,
+                 OutputFile& file);
 
 // The data element's JSON. `source`: "embedded" or "served".
 std::string PageJson(std::span<AttentionSource* const> sources, WeightType type,

@@ -14,8 +14,9 @@ Status WriteOne(AttentionSource& source, const ViewRequest& request, const std::
   POZOR_TRY(const std::unique_ptr<OutputFile> file,
             OutputFile::Create(path, request.attention.encode.cancel));
   AttentionSource* const sources[] = {&source};
-  POZOR_RETURN_IF_ERROR(
-      WritePage(sources, request.exact ? WeightType::kF16 : WeightType::kSqrtU8, *file));
+  const PageOptions options = {request.exact ? WeightType::kF16 : WeightType::kSqrtU8,
+                               request.attention.encode.threads == 1};
+  POZOR_RETURN_IF_ERROR(WritePage(sources, options, *file));
   POZOR_RETURN_IF_ERROR(file->Commit());
   if (request.attention.quiet) return Status();
   const AttentionRecord& record = source.record();

@@ -112,9 +112,9 @@ function describePage() {
     attention.some((a) => a.causal) && "Words see only what stands before them (causal model).",
     windows.length > 0 && `In ${windows.length} of ${layers.length} layers words see at most ${near < far ? near + " to " : ""}${far} tokens to each side.`,
   ];
-  const facts = runs.map(({ label, architecture, precision, tier, weights_hash: hash, self_check: check }) => [label, architecture, precision, tier,
-    hash && "weights " + hash.slice(0, 16), check && `rows sum to 1 within ${check.max_row_sum_error.toExponential(1)}`,
-    typeof check?.max_vector_difference === "number" && `vector equals the fast run's within ${check.max_vector_difference.toExponential(1)}`]);
+  const facts = runs.map(({ label, architecture, precision, tier, weights_hash: hash, self_check: { max_row_sum_error: sum, max_vector_difference: gap } = {} }) => [label, architecture, precision, tier,
+    hash && "weights " + hash.slice(0, 16), sum >= 0 && `rows sum to 1 within ${sum.toExponential(1)}`,
+    Number.isFinite(gap) && "vector as in the fast run" + (gap ? ` within ${gap.toExponential(1)}` : "")]);
   facts.push([`${size} tokens`, `${layerCount} layers × ${headCount} heads`,
     exact ? "weights as half-precision numbers" : "weights rounded to 8 bits (≈)", "Pozor " + header.pozor]);
   byId("facts").replaceChildren(...facts.map((line) => element("p", {}, line.filter(Boolean).join(" · "))));
