@@ -7,6 +7,8 @@
 #include "tools/compare/compare_rows.h"
 #include "tools/compare/fail_if.h"
 #include "tools/compare/html.h"
+#include "tools/compare/html_charts.h"
+#include "tools/compare/html_parts.h"
 #include "tools/compare/load.h"
 #include "tools/compare/report.h"
 #include "tools/compare/svg.h"
@@ -312,6 +314,42 @@ TEST_CASE("the page is whole and needs nothing else") {
   for (size_t at = 0; (at = html.find("The numbers", at)) != std::string::npos; ++at) ++tables;
   CHECK(charts > 8);
   CHECK(charts == tables);
+}
+
+TEST_CASE("heat maps: length against batch, one for each number of threads") {
+  std::vector<RowRecipe> recipes;
+  for (const size_t threads : {2, 1}) {
+    for (const char* workload : {"fixed-16", "fixed-128"}) {
+      for (const double batch : {256, 4096}) {
+        recipes.push_back({.workload = workload,
+                           .threads = threads,
+                           .seconds = (0.1 + batch / 1e5) / static_cast<double>(threads)});
+      }
+    }
+  }
+  LoadedResult loaded = MakeResult("a", recipes);
+  for (size_t i = 0; i < loaded.result.rows.size(); ++i) {
+    loaded.result.rows[i].key.batch = i % 2 == 0 ? 256 : 4096;
+    loaded.result.rows[i].summary.tokens_per_second = 1000.0 + 100.0 * static_cast<double>(i);
+  }
+  const auto parts = SplitEngines(loaded, "").value();
+  REQUIRE(parts[0].result.rows.size() == 4);  // the best batches
+  const std::string html = HeatMaps(FindSeries(parts));
+  CHECK(html.find("tokens of a micro-batch 4096") != std::string::npos);
+  const size_t one = html.find("f32, 1 thread<"), two = html.find("f32, 2 threads<");
+  REQUIRE(two != std::string::npos);
+  REQUIRE(one < two);
+  for (size_t i = 0; i < loaded.result.rows.size(); ++i) {
+    const std::string rate = ">" + std::to_string(1000 + 100 * i) + "<";
+    CAPTURE(rate);
+    CHECK((html.find(rate) > two) == (i < 4));
+    CHECK(html.find(rate) != std::string::npos);
+  }
+
+  for (Row& row : loaded.result.rows) row.key.batch = 0;
+  loaded.every_batch.clear();
+  const std::vector<LoadedResult> alone = {loaded};
+  CHECK(HeatMaps(FindSeries(alone)).find(">threads<") != std::string::npos);
 }
 
 TEST_CASE("round ticks") {

@@ -98,44 +98,71 @@ size_t LengthOf(const std::string& workload) {
   return workload.starts_with("fixed-") ? std::strtoul(workload.c_str() + 6, nullptr, 10) : 0;
 }
 
-std::string HeatMapOf(const LoadedResult& loaded, const std::string& engine,
-                      const std::string& precision, const std::string& title) {
-  std::set<size_t> lengths, batches, threads;
-  std::map<std::pair<size_t, size_t>, double> by_batch, by_threads;
-  for (const Row& row : loaded.result.rows) {
-    const size_t length = LengthOf(row.key.workload);
-    if (length == 0 || row.key.engine != engine || row.key.precision != precision) continue;
+// Tokens a second by length and one more setting of the rows.
+struct Rates {
+  std::string column_title;
+  std::set<size_t> lengths, columns;
+  std::map<std::pair<size_t, size_t>, double> cells;
+
+  void Add(size_t length, size_t column, double rate) {
     lengths.insert(length);
-    batches.insert(row.key.batch);
-    threads.insert(row.key.threads);
-    const double rate = row.summary.tokens_per_second;
-    if (row.key.threads == *threads.begin()) by_batch[{length, row.key.batch}] = rate;
-    by_threads[{length, row.key.threads}] = rate;
+    columns.insert(column);
+    cells[{length, column}] = rate;
   }
-  const bool use_batches = batches.size() > 1;
-  const std::set<size_t>& columns = use_batches ? batches : threads;
-  if (lengths.size() < 2) return "";
+};
+
+std::string HeatMapOf(const Rates& rates, const std::string& title) {
+  if (rates.lengths.size() < 2) return "";
   HeatMap map;
   map.row_title = "tokens a text";
-  map.column_title = use_batches ? "tokens of a micro-batch" : "threads";
+  map.column_title = rates.column_title;
   Table table;
   std::vector<std::string> head = {"tokens a text"};
-  for (const size_t column : columns) {
-    map.columns.push_back(use_batches && column == 0 ? "auto" : std::to_string(column));
+  for (const size_t column : rates.columns) {
+    map.columns.push_back(column == 0 ? "auto" : std::to_string(column));
     head.push_back(Cat({map.column_title, " ", map.columns.back()}));
   }
-  for (const size_t length : lengths) {
+  for (const size_t length : rates.lengths) {
     map.rows.push_back(std::to_string(length));
     map.values.emplace_back();
     table.push_back({map.rows.back()});
-    for (const size_t column : columns) {
-      const auto& cells = use_batches ? by_batch : by_threads;
-      const auto cell = cells.find({length, column});
-      map.values.back().push_back(cell == cells.end() ? std::nan("") : cell->second);
-      table.back().push_back(cell == cells.end() ? "–" : Short(cell->second));
+    for (const size_t column : rates.columns) {
+      const auto cell = rates.cells.find({length, column});
+      map.values.back().push_back(cell == rates.cells.end() ? std::nan("") : cell->second);
+      table.back().push_back(cell == rates.cells.end() ? "–" : Short(cell->second));
     }
   }
   return Card(title, Draw(map) + NumbersBelow(head, table));
+}
+
+// Length against batch for each number of threads; where all rows have one batch, against threads.
+std::string HeatMapsOf(const Series& series, const std::string& title) {
+  const LoadedResult& loaded = *series.file;
+  std::map<size_t, Rates> by_threads;
+  Rates threads_alone;
+  threads_alone.column_title = "threads";
+  const std::string& engine = series.engine.empty() ? loaded.label : series.engine;
+  std::set<size_t> batches;
+  for (const Row& row : loaded.every_batch.empty() ? loaded.result.rows : loaded.every_batch) {
+    const RowKey& key = row.key;
+    const size_t length = LengthOf(key.workload);
+    if (length == 0 || key.engine != series.engine || key.precision != series.precision ||
+        key.tier != series.tier) {
+      continue;
+    }
+    batches.insert(key.batch);
+    Rates& rates = by_threads[key.threads];
+    rates.column_title = engine == "pozor" ? "tokens of a micro-batch" : "texts of a batch";
+    rates.Add(length, key.batch, row.summary.tokens_per_second);
+    threads_alone.Add(length, key.threads, row.summary.tokens_per_second);
+  }
+  if (batches.size() < 2) return HeatMapOf(threads_alone, title);
+  std::string html;
+  for (const auto& [threads, rates] : by_threads) {
+    html += HeatMapOf(
+        rates, Cat({title, ", ", std::to_string(threads), threads == 1 ? " thread" : " threads"}));
+  }
+  return html;
 }
 
 }  // namespace
@@ -151,11 +178,12 @@ std::string Rooflines(const std::vector<LoadedResult>& results) {
 
 std::string HeatMaps(const std::vector<Series>& series) {
   std::string html;
-  std::set<std::string> done;
+  std::set<std::string> done;  // series that differ in their batch share maps
   for (const Series& one : series) {
     const std::string title =
-        Cat({one.file->label, one.engine.empty() ? "" : " · ", one.engine, " · ", one.precision});
-    if (done.insert(title).second) html += HeatMapOf(*one.file, one.engine, one.precision, title);
+        Cat({one.file->label, one.engine.empty() ? "" : " · ", one.engine, " · ", one.precision,
+             one.tier == "auto" ? "" : " · ", one.tier == "auto" ? "" : one.tier});
+    if (done.insert(title).second) html += HeatMapsOf(one, title);
   }
   return InGrid(html);
 }

@@ -60,7 +60,7 @@ body { margin: 0 auto; max-width: 1120px; padding: 24px 20px 60px; background: v
 h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 20px; margin: 36px 0 8px; } h3 { font-size: 15px; margin: 14px 0 6px; }
 p { margin: 6px 0 10px; } .soft { color: var(--soft); }
 section.card { background: var(--card); border: 1px solid var(--rule); border-radius: 8px; padding: 14px 18px; margin: 12px 0; overflow-x: auto; }
-.grid-of-charts { display: flex; flex-wrap: wrap; gap: 12px; } .grid-of-charts section.card { margin: 0; flex: 1 1 480px; max-width: 100%; }
+.grid-of-charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(480px, 100%), 1fr)); gap: 12px; } .grid-of-charts section.card { margin: 0; }
 table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; border-bottom: 1px solid var(--rule); padding: 4px 14px 4px 0; vertical-align: bottom; }
 td { border-bottom: 1px solid var(--faint); padding: 4px 14px 4px 0; vertical-align: top; overflow-wrap: anywhere; } td.n, th.n { text-align: right; white-space: nowrap; }

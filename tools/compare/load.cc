@@ -237,6 +237,7 @@ LoadedResult OnlyEngine(const LoadedResult& loaded, const std::string& engine) {
   std::erase_if(part.result.rows, [&](const Row& row) { return row.key.engine != engine; });
   std::erase_if(part.result.starts, [&](const StartRecord& s) { return s.engine != engine; });
   for (Row& row : part.result.rows) row.key.engine.clear();
+  part.every_batch = part.result.rows;
   KeepBestBatch(&part.result.rows);
   return part;
 }

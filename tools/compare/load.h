@@ -15,7 +15,8 @@ struct LoadedResult {
   std::string path;
   std::string label;  // short name of the file, different for each
   BenchResult result;
-  bool is_pozor = true;  // false: Google Benchmark
+  std::vector<Row> every_batch;  // rows of all batches, where the result keeps the best alone
+  bool is_pozor = true;          // false: Google Benchmark
 };
 
 // Either format, told apart by its first members.

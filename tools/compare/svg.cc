@@ -274,7 +274,7 @@ std::string Draw(const HeatMap& map) {
                               N(kCellWidth - 2), "\" height=\"", N(kCellHeight - 2),
                               "\" rx=\"3\" fill-opacity=\"", Fixed(0.12 + 0.8 * share, 2), "\""}));
       out += Label(x + kCellWidth / 2, y + kCellHeight / 2 + 4, "middle", Short(value),
-                   share > 0.55 ? "label on-heat" : "label strong");
+                   share > 0.9 ? "label on-heat" : "label strong");
     }
   }
   return Frame(kLeft + kCellWidth * static_cast<double>(map.columns.size()) + 8,
