@@ -60,7 +60,7 @@ struct Model {
 };
 
 std::vector<Model> PlainModels() {
-  std::vector<Model> models(9);
+  std::vector<Model> models(10);
   models[0].name = "post-norm";
   models[1].name = "gated pre-norm";
   models[1].builder.gated = true;
@@ -92,8 +92,11 @@ std::vector<Model> PlainModels() {
   models[7].builder.chosen = 1;
   models[7].builder.spec.intermediate = 52;
   models[7].builder.spec.norm_place = NormPlace::kPre;
-  models[8].name = "relative positions, convolution";
-  TinyModelBuilder& relative = models[8].builder;
+  models[8].name = "one layer, convolution";
+  models[8].builder.spec.layers.resize(1);
+  models[8].builder.taps = 5;
+  models[9].name = "relative positions, convolution";
+  TinyModelBuilder& relative = models[9].builder;
   relative.spec.relative_positions = {
       .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
   relative.shared_positions = true;
