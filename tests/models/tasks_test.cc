@@ -99,6 +99,26 @@ TEST_CASE("tasks that are not there are refused by name") {
   CHECK(none.status().message() == pozor_error_message());
 }
 
+TEST_CASE("a Transformer module of the folder's own code is known for this architecture only") {
+  for (const std::string name : {"architectures/jina-embeddings-v3-tasks", "bert"}) {
+    CAPTURE(name);
+    const testing::TemporaryFolder folder;
+    std::filesystem::copy(test::DataPath(name), folder.path());
+    folder.Write("modules.json",
+                 R"([{"path": "", "type": "custom_st.Transformer", "kwargs": ["task"]},)"
+                 R"({"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
+    std::filesystem::create_directory(folder.File("1_Pooling"));
+    folder.Write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens": true})");
+    const auto model = LoadModelParts(folder.path(), {}, {.requires_tokenizer = false});
+    const std::string message = model.ok() ? "" : model.status().message();
+    CAPTURE(message);
+    CHECK(model.ok() == (name != "bert"));
+    if (model.ok()) continue;
+    CHECK(model.status().code() == StatusCode::kUnsupported);
+    CHECK(model.status().message().find("own code") != std::string::npos);
+  }
+}
+
 constexpr const char* kStem = "roberta.encoder.layers.0.mlp.fc1.parametrizations.weight.";
 
 std::shared_ptr<MemorySource> Source(
