@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/json.h"
+#include "tests/support/pozor_command.h"
 #include "tests/support/process.h"
 #include "tools/bench/channel.h"
 #include "tools/bench/driver.h"
@@ -113,6 +114,38 @@ TEST_CASE("a plan has every combination") {
         std::vector<std::string>{"run", "m", "-t", "1", "-m", "64"});
   options.only_peers = true;
   CHECK(PlanEngines(Resolve(options)).size() == 2);
+}
+
+TEST_CASE("without a precision the model's own runs, and is named") {
+  const testing::TemporaryFolder folder;
+  const std::string prepared = folder.File("prepared");
+  for (const std::string precision : {"f32", "int8", "bf16"}) {
+    CAPTURE(precision);
+    BenchOptions options;
+    options.model = prepared;
+    if (precision == "f32") {
+      options.model = kModel;
+    } else {
+      CHECK(testing::Pozor(
+                {"quantize", kModel, "-o", prepared, "--precision", precision, "--no-gate"})
+                .exit_code == 0);
+    }
+    options.threads = {1};
+    options.workloads = {"query-8"};
+    options.rounds = options.processes = 1;
+    options.in_process = true;
+    options.bandwidth = false;
+    const auto result = RunBench(options);
+    REQUIRE_MESSAGE(result.ok(), result.status().message());
+    REQUIRE(result->rows.size() == 1);
+    CHECK(result->rows[0].key.precision == precision);
+    CHECK(result->starts[0].precision == precision);
+  }
+  BenchOptions options;
+  options.threads = {1};
+  const BenchOptions resolved = Resolve(options);
+  const std::vector<std::string> words = EngineCommand(PlanEngines(resolved)[0], resolved);
+  CHECK(std::find(words.begin(), words.end(), "--precision") == words.end());
 }
 
 TEST_CASE("words of a command line") {

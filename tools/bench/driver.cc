@@ -20,9 +20,10 @@ Result<std::unique_ptr<Channel>> Run::Start(size_t index) {
   if (options_.in_process && engine.is_pozor) {
     WorkerOptions worker;
     worker.model = options_.model;
-    worker.load.precision = engine.precision == "int8"   ? Precision::kInt8
-                            : engine.precision == "bf16" ? Precision::kBF16
-                                                         : Precision::kF32;
+    worker.load.precision = engine.asked == "int8"   ? Precision::kInt8
+                            : engine.asked == "bf16" ? Precision::kBF16
+                            : engine.asked == "f32"  ? Precision::kF32
+                                                     : Precision::kAuto;
     worker.encode.threads = engine.threads;
     worker.encode.max_length = options_.max_length;
     return StartInProcess(worker);

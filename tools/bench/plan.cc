@@ -66,7 +66,7 @@ BenchOptions Resolve(BenchOptions options) {
   if (options.rounds == 0) options.rounds = effort.rounds;
   if (options.processes == 0) options.processes = effort.processes;
   if (options.threads.empty()) options.threads = DefaultThreads(options.suite);
-  if (options.precisions.empty()) options.precisions = {"f32"};
+  if (options.precisions.empty()) options.precisions = {"auto"};
   if (options.batch_tokens.empty()) options.batch_tokens = {0};
   const bool every =
       std::find(options.tiers.begin(), options.tiers.end(), "all") != options.tiers.end();
@@ -84,7 +84,7 @@ std::vector<EnginePlan> PlanEngines(const BenchOptions& options) {
     for (const std::string& tier : options.tiers) {
       for (const std::string& precision : options.precisions) {
         EnginePlan engine;
-        engine.precision = precision;
+        engine.asked = engine.precision = precision;
         engine.tier = tier;
         engine.threads = threads;
         engine.batches = options.batch_tokens;
@@ -154,8 +154,9 @@ std::vector<std::string> EngineCommand(const EnginePlan& engine, const BenchOpti
     return ShellWords(command);
   }
   std::vector<std::string> words = {
-      options.program, "bench-worker",  options.model, "--threads", std::to_string(engine.threads),
-      "--precision",   engine.precision};
+      options.program, "bench-worker", options.model, "--threads", std::to_string(engine.threads),
+  };
+  if (engine.asked != "auto") words.insert(words.end(), {"--precision", engine.asked});
   if (engine.tier != "auto") words.insert(words.end(), {"--cpu", engine.tier});
   if (options.max_length != 0) {
     words.insert(words.end(), {"--max-length", std::to_string(options.max_length)});

@@ -16,7 +16,8 @@ namespace pozor::tools {
 struct EnginePlan {
   bool is_pozor = true;
   std::string name = "pozor";
-  std::string precision = "f32";
+  std::string asked = "auto";      // --precision of Pozor; auto: the model's own
+  std::string precision = "auto";  // what it runs in
   std::string tier = "auto";
   size_t threads = 1;
   std::vector<size_t> batches;  // tokens of a micro-batch, or texts of a peer's batch

@@ -136,13 +136,14 @@ Status Run::Prepare() {
   Note("loading the model and making the texts");
   EnginePlan plain;
   plain.threads = options_.threads[0];
-  plain.precision = options_.precisions[0];
+  plain.asked = plain.precision = options_.precisions[0];
   engines_.push_back(plain);
   POZOR_TRY(const std::unique_ptr<Channel> worker, Start(engines_.size() - 1));
   engines_.pop_back();
   POZOR_TRY(const JsonDocument info, worker->Ask("info"));
   result_.model = ReadModelRecord(*info);
-  for (const EnginePlan& engine : engines_) {
+  for (EnginePlan& engine : engines_) {
+    if (engine.precision == "auto") engine.precision = TextOf(*info, "precision");
     StartRecord record;
     record.engine = engine.name;
     record.precision = engine.precision;
