@@ -11,6 +11,7 @@
 #include "engine/executor.h"
 #include "engine/forward.h"
 #include "engine/machine.h"
+#include "engine/precision_plan.h"
 #include "engine/relative_positions.h"
 #include "kernels/check.h"
 
@@ -159,10 +160,7 @@ Status CheckSizes(const EncoderSpec& spec) {
 // exists in the right shape and adds up the memory, the second time it fills that memory.
 class Loader {
  public:
-  Loader(WeightReader& weights, Encoder::Impl& model, bool bf16)
-      : weights_(weights),
-        model_(model),
-        layout_(bf16 ? PackedLayout::kBf16x16x2 : PackedLayout::kF32x16) {}
+  Loader(WeightReader& weights, Encoder::Impl& model) : weights_(weights), model_(model) {}
 
   Status Check() {
     packing_ = false;
@@ -188,9 +186,9 @@ class Loader {
   Status Rotations();
   Status StoredRotation(const RotarySpec& rotary, float* table);
   Status Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
-                 Linear* linear);
-  Status FeedForward(const LayerSpec& ref, LayerWeights* layer);
-  Status Experts(const LayerSpec& ref, ExpertWeights* experts);
+                 Linear* linear, NumberFormat format = NumberFormat::kF32);
+  Status FeedForward(size_t l, LayerWeights* layer);
+  Status Experts(size_t l, ExpertWeights* experts);
   Status Norm(const NormRef& ref, size_t cols, NormWeights* norm, float scale = 1);
   Status LayerNorms(const LayerSpec& ref, LayerWeights* layer);
   Status Table(const TensorRef& ref, size_t rows, size_t cols, const float** table);
@@ -199,7 +197,6 @@ class Loader {
 
   WeightReader& weights_;
   Encoder::Impl& model_;
-  PackedLayout layout_;
   RelativePositions relative_positions_;
   bool packing_ = false;
   size_t bytes_ = 0;
@@ -327,43 +324,49 @@ Status Loader::Layer(size_t l) {
   const std::array<LinearBlock, 3> qkv = {heads(ref.query, spec.heads),
                                           heads(ref.key, model_.kv_heads()),
                                           heads(ref.value, model_.kv_heads())};
-  POZOR_RETURN_IF_ERROR(Product(qkv, spec.hidden, Activation::kNone, &layer.qkv));
+  POZOR_RETURN_IF_ERROR(Product(qkv, spec.hidden, Activation::kNone, &layer.qkv,
+                                FormatOf(model_.precision, l, ProductKind::kQkv)));
   if (ref.global_query.weight.present()) {
     const std::array<LinearBlock, 3> global = {heads(ref.global_query, spec.heads),
                                                heads(ref.global_key, model_.kv_heads()),
                                                heads(ref.global_value, model_.kv_heads())};
-    POZOR_RETURN_IF_ERROR(Product(global, spec.hidden, Activation::kNone, &layer.global_qkv));
+    POZOR_RETURN_IF_ERROR(Product(global, spec.hidden, Activation::kNone, &layer.global_qkv,
+                                  FormatOf(model_.precision, l, ProductKind::kQkv)));
   }
   const LinearBlock output{.ref = &ref.attention_output, .out = spec.hidden};
-  POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer.attention_output));
+  POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer.attention_output,
+                                FormatOf(model_.precision, l, ProductKind::kOutput)));
   POZOR_RETURN_IF_ERROR(LayerNorms(ref, &layer));
   POZOR_RETURN_IF_ERROR(Positions(ref, &layer));
 
-  return FeedForward(ref, &layer);
+  return FeedForward(l, &layer);
 }
 
-Status Loader::FeedForward(const LayerSpec& ref, LayerWeights* layer) {
+Status Loader::FeedForward(size_t l, LayerWeights* layer) {
   const EncoderSpec& spec = model_.spec;
-  if (ref.experts.count != 0) return Experts(ref, &layer->experts);
+  const LayerSpec& ref = spec.layers[l];
+  if (ref.experts.count != 0) return Experts(l, &layer->experts);
   const bool gated = ref.ffn_gate.weight.present();
   const LinearBlock up{.ref = &ref.ffn_up, .out = spec.intermediate};
-  POZOR_RETURN_IF_ERROR(
-      Product({&up, 1}, spec.hidden, gated ? Activation::kNone : spec.activation, &layer->ffn_up));
+  const NumberFormat up_format = FormatOf(model_.precision, l, ProductKind::kUp);
+  POZOR_RETURN_IF_ERROR(Product({&up, 1}, spec.hidden, gated ? Activation::kNone : spec.activation,
+                                &layer->ffn_up, up_format));
   if (gated) {
     const LinearBlock gate{.ref = &ref.ffn_gate, .out = spec.intermediate};
-    POZOR_RETURN_IF_ERROR(Product({&gate, 1}, spec.hidden, Activation::kNone, &layer->ffn_gate));
+    POZOR_RETURN_IF_ERROR(
+        Product({&gate, 1}, spec.hidden, Activation::kNone, &layer->ffn_gate, up_format));
   }
   const LinearBlock down{.ref = &ref.ffn_down, .out = spec.hidden};
-  return Product({&down, 1}, spec.intermediate, Activation::kNone, &layer->ffn_down);
+  return Product({&down, 1}, spec.intermediate, Activation::kNone, &layer->ffn_down,
+                 FormatOf(model_.precision, l, ProductKind::kDown));
 }
 
 // The router stays f32 whatever the weights are: what it rounds would choose other experts.
-Status Loader::Experts(const LayerSpec& ref, ExpertWeights* experts) {
+Status Loader::Experts(size_t l, ExpertWeights* experts) {
   const EncoderSpec& spec = model_.spec;
+  const LayerSpec& ref = spec.layers[l];
   const LinearBlock router{.ref = &ref.experts.router, .out = ref.experts.count};
-  const PackedLayout layout = std::exchange(layout_, PackedLayout::kF32x16);
   POZOR_RETURN_IF_ERROR(Product({&router, 1}, spec.hidden, Activation::kNone, &experts->router));
-  layout_ = layout;
   experts->up.resize(ref.experts.count);
   experts->down.resize(ref.experts.count);
   for (size_t e = 0; e < ref.experts.count; ++e) {
@@ -371,9 +374,11 @@ Status Loader::Experts(const LayerSpec& ref, ExpertWeights* experts) {
     up_ref.place = down_ref.place = e;
     const LinearBlock up{.ref = &up_ref, .out = spec.intermediate};
     const LinearBlock down{.ref = &down_ref, .out = spec.hidden};
-    POZOR_RETURN_IF_ERROR(Product({&up, 1}, spec.hidden, spec.activation, &experts->up[e]));
-    POZOR_RETURN_IF_ERROR(
-        Product({&down, 1}, spec.intermediate, Activation::kNone, &experts->down[e]));
+    POZOR_RETURN_IF_ERROR(Product({&up, 1}, spec.hidden, spec.activation, &experts->up[e],
+                                  FormatOf(model_.precision, l, ProductKind::kUp)));
+    POZOR_RETURN_IF_ERROR(Product({&down, 1}, spec.intermediate, Activation::kNone,
+                                  &experts->down[e],
+                                  FormatOf(model_.precision, l, ProductKind::kDown)));
   }
   if (!ref.experts.bias.present()) return {};
   return Vector(ref.experts.bias, spec.hidden, 0, 1, &experts->bias);
@@ -438,9 +443,10 @@ Status Loader::LayerNorms(const LayerSpec& ref, LayerWeights* layer) {
 }
 
 Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activation activation,
-                       Linear* linear) {
+                       Linear* linear, NumberFormat format) {
+  const PackedLayout layout = LayoutOf(format);
   if (packing_) {
-    POZOR_TRY(*linear, Linear::CreateIn(model_.arena, weights_, blocks, in, activation, layout_));
+    POZOR_TRY(*linear, Linear::CreateIn(model_.arena, weights_, blocks, in, activation, layout));
     return {};
   }
   size_t columns = 0;
@@ -448,7 +454,7 @@ Status Loader::Product(std::span<const LinearBlock> blocks, size_t in, Activatio
     POZOR_RETURN_IF_ERROR(Linear::Check(weights_, block, in));
     columns += block.packed_columns();
   }
-  bytes_ += Linear::PackedBytes(in, columns, layout_);
+  bytes_ += Linear::PackedBytes(in, columns, layout);
   return {};
 }
 
@@ -528,7 +534,7 @@ Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader&
                                                  const EncoderOptions& options) try {
   POZOR_TRY(std::unique_ptr<Impl> model, Impl::Make(std::move(spec)));
   if (options.bf16_weights) model->precision = Bf16Plan(model->spec);
-  Loader loader(weights, *model, options.bf16_weights);
+  Loader loader(weights, *model);
   POZOR_RETURN_IF_ERROR(loader.Check());
   POZOR_RETURN_IF_ERROR(
       CheckCeiling("the model's weights", options.max_memory, ResidentBytes() + loader.bytes()));

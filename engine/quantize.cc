@@ -11,6 +11,7 @@
 #include "engine/forward.h"
 #include "engine/memory.h"
 #include "engine/parallel.h"
+#include "engine/precision_plan.h"
 #include "engine/smoothing.h"
 #include "engine/tensors.h"
 #include "kernels/check.h"
@@ -19,7 +20,7 @@
 namespace pozor {
 namespace {
 
-// Makes the int8 form of one layer, in buffers of its own.
+// Makes the int8 and bf16 forms of one layer, in buffers of its own.
 class LayerQuantizer {
  public:
   LayerQuantizer(Encoder::Impl& model, const Calibration& calibration, size_t l)
@@ -30,10 +31,17 @@ class LayerQuantizer {
         l_(l) {}
 
   void Run() {
-    if (precision_.IsInt8(ProductKind::kQkv)) Qkv();
+    if (precision_.IsInt8(ProductKind::kQkv)) {
+      Qkv();
+    } else {
+      Convert(ProductKind::kQkv, &layer_.qkv);
+      Convert(ProductKind::kQkv, &layer_.global_qkv);
+    }
     if (precision_.IsInt8(ProductKind::kOutput)) {
       const PlainProduct output = Unpack(layer_.attention_output);
       Pack(output, 0, Means(ProductKind::kOutput), &layer_.attention_output);
+    } else {
+      Convert(ProductKind::kOutput, &layer_.attention_output);
     }
     FeedForward();
   }
@@ -68,7 +76,6 @@ class LayerQuantizer {
   void FeedForward() {
     const bool up_int8 = precision_.IsInt8(ProductKind::kUp);
     const bool down_int8 = precision_.IsInt8(ProductKind::kDown);
-    if (!up_int8 && !down_int8) return;
     std::vector<Linear*> first, second;
     for (Linear& linear : layer_.experts.up) first.push_back(&linear);
     for (Linear& linear : layer_.experts.down) second.push_back(&linear);
@@ -76,6 +83,13 @@ class LayerQuantizer {
       first = {&layer_.ffn_up};
       second = {&layer_.ffn_down};
       if (layer_.ffn_gate.present()) first.push_back(&layer_.ffn_gate);
+    }
+    for (Linear* linear : second) {
+      if (!down_int8) Convert(ProductKind::kDown, linear);
+    }
+    if (!up_int8 && !down_int8) {
+      for (Linear* linear : first) Convert(ProductKind::kUp, linear);
+      return;
     }
     std::vector<PlainProduct> products;
     for (const Linear* linear : first) products.push_back(Unpack(*linear));
@@ -95,7 +109,8 @@ class LayerQuantizer {
       }
       SetInput(Sublayer::kFeedForward, smoothing);
     } else {
-      for (size_t i = 0; i < first.size(); ++i) PackPlain(products[i], first[i]);
+      const NumberFormat format = precision_[ProductKind::kUp].format;
+      for (size_t i = 0; i < first.size(); ++i) PackPlain(products[i], format, first[i]);
     }
   }
 
@@ -152,14 +167,26 @@ class LayerQuantizer {
     *linear = Linear::FromPacked(matrix, bias, product.activation);
   }
 
-  // f32 again, in the new order of outputs.
-  void PackPlain(const PlainProduct& product, Linear* linear) {
+  // What is not in int8 stays in f32 or becomes bf16.
+  void Convert(ProductKind kind, Linear* linear) {
+    if (precision_[kind].format == NumberFormat::kBf16 && linear->present()) {
+      PackPlain(Unpack(*linear), NumberFormat::kBf16, linear);
+    }
+  }
+
+  // As f32 or bf16, outputs in the order that they have now.
+  void PackPlain(const PlainProduct& product, NumberFormat format, Linear* linear) {
     PackedMatrix matrix = linear->matrix();
-    const size_t padded = matrix.panel_count() * kPanelColumns;
-    float* panels = Take<float>(padded * product.in);
+    matrix.layout = LayoutOf(format);
+    const size_t count = matrix.panel_count(), padded = count * kPanelColumns;
+    char* panels = Take<char>(count * PackedPanelBytes(matrix.layout, product.in));
     float* bias = Take<float>(padded);
     const WeightView view = {product.weight.data(), product.in, product.out, 1, product.in};
-    PackF32(view, nullptr, product.out, 0, matrix.panel_count(), panels);
+    if (format == NumberFormat::kBf16) {
+      PackBf16(view, nullptr, product.out, 0, count, reinterpret_cast<Bf16*>(panels));
+    } else {
+      PackF32(view, nullptr, product.out, 0, count, reinterpret_cast<float*>(panels));
+    }
     std::fill_n(bias, padded, 0.0f);
     std::copy(product.bias.begin(), product.bias.end(), bias);
     matrix.panels = panels;
@@ -198,6 +225,7 @@ std::vector<AlignedBuffer> QuantizeLayers(Encoder::Impl& model, const Calibratio
   std::atomic<size_t> next{0};
   RunTeam(std::min(ThreadsFor(threads), layers), [&](size_t) {
     for (size_t l = next++; l < layers && !error->stopped(); l = next++) {
+      if (RepeatsArrays(model.spec, model.precision, l)) continue;
       error->Set(Guarded([&]() -> Status {
         LayerQuantizer quantizer(model, calibration, l);
         quantizer.Run();
@@ -206,6 +234,10 @@ std::vector<AlignedBuffer> QuantizeLayers(Encoder::Impl& model, const Calibratio
       }));
     }
   });
+  for (size_t l = 0; l < layers; ++l) {
+    if (!RepeatsArrays(model.spec, model.precision, l)) continue;
+    model.layers[l] = model.layers[model.spec.layers[l].same_as].Alias();
+  }
   std::vector<AlignedBuffer> all;
   for (std::vector<AlignedBuffer>& buffers : made) {
     std::move(buffers.begin(), buffers.end(), std::back_inserter(all));

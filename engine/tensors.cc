@@ -7,6 +7,7 @@
 
 #include "engine/executor.h"
 #include "engine/forward.h"
+#include "engine/precision_plan.h"
 #include "engine/quantize.h"
 #include "kernels/check.h"
 
@@ -32,7 +33,7 @@ class Walk {
     POZOR_RETURN_IF_ERROR(
         Norm("embeddings.norm", spec.norm, after ? hidden : spec.size, &model_.embedding_norm));
     if (!spec.projection.weight.present()) return {};
-    return F32("embeddings.projection", {spec.size, hidden}, &model_.projection);
+    return Plain<float>("embeddings.projection", {spec.size, hidden}, &model_.projection);
   }
 
   // Tables that are computed once a model from few numbers.
@@ -55,7 +56,7 @@ class Walk {
     const size_t hidden = model_.spec.hidden;
     if (!spec.linear.weight.present()) return {};
     const Shape shape = {spec.linear.taps * hidden, hidden, spec.activation};
-    POZOR_RETURN_IF_ERROR(F32("convolution", shape, &model_.convolution));
+    POZOR_RETURN_IF_ERROR(Plain<float>("convolution", shape, &model_.convolution));
     return Norm("convolution.norm", spec.norm, hidden, &model_.convolution_norm);
   }
 
@@ -63,6 +64,10 @@ class Walk {
     const EncoderSpec& spec = model_.spec;
     const LayerSpec& ref = spec.layers[l];
     LayerWeights& layer = model_.layers[l];
+    if (RepeatsArrays(spec, model_.precision, l)) {
+      layer = model_.layers[ref.same_as].Alias();
+      return {};
+    }
     const std::string stem = "layers." + std::to_string(l) + ".";
     const size_t inner = model_.attention_columns();
     const size_t hidden = spec.hidden;
@@ -72,7 +77,10 @@ class Walk {
     POZOR_RETURN_IF_ERROR(Positions(stem, ref, &layer));
     if (ref.global_query.weight.present()) {
       const Shape global = {hidden, model_.head_units() * model_.head_stride};
-      POZOR_RETURN_IF_ERROR(F32(stem + "global_qkv", global, &layer.global_qkv));
+      const bool bf16 = FormatOf(model_.precision, l, ProductKind::kQkv) == NumberFormat::kBf16;
+      const std::string name = stem + "global_qkv";
+      POZOR_RETURN_IF_ERROR(bf16 ? Plain<Bf16>(name, global, &layer.global_qkv)
+                                 : Plain<float>(name, global, &layer.global_qkv));
     }
     POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kOutput, stem + "output", {inner, hidden},
                                   &layer.attention_output));
@@ -92,13 +100,13 @@ class Walk {
     const Shape learned = {spec.head_dim, 2 * spec.embeddings.max_positions - 1};
     const Shape of_heads = {spec.head_dim, spec.heads * model_.position_columns()};
     if (ref.distances.present()) {
-      POZOR_RETURN_IF_ERROR(F32(stem + "distances", learned, &layer->distances));
+      POZOR_RETURN_IF_ERROR(Plain<float>(stem + "distances", learned, &layer->distances));
     }
     if (ref.position_key.weight.present()) {
-      POZOR_RETURN_IF_ERROR(F32(stem + "position_keys", of_heads, &layer->position_keys));
+      POZOR_RETURN_IF_ERROR(Plain<float>(stem + "position_keys", of_heads, &layer->position_keys));
     }
     if (!ref.position_query.weight.present()) return {};
-    return F32(stem + "position_queries", of_heads, &layer->position_queries);
+    return Plain<float>(stem + "position_queries", of_heads, &layer->position_queries);
   }
 
   Status FeedForward(size_t l, const std::string& stem, LayerWeights* layer) {
@@ -118,7 +126,7 @@ class Walk {
   Status Experts(size_t l, const std::string& stem, ExpertWeights* experts) {
     const ExpertsSpec& ref = model_.spec.layers[l].experts;
     const size_t hidden = model_.spec.hidden, ffn = model_.spec.intermediate;
-    POZOR_RETURN_IF_ERROR(F32(stem + "router", {hidden, ref.count}, &experts->router));
+    POZOR_RETURN_IF_ERROR(Plain<float>(stem + "router", {hidden, ref.count}, &experts->router));
     POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kFeedForward, stem + "up"));
     experts->up.resize(ref.count);
     experts->down.resize(ref.count);
@@ -164,6 +172,7 @@ class Walk {
   template <class T>
   Status Array(const std::string& name, std::vector<size_t> shape, const T** data) {
     constexpr DType kType = sizeof(T) == 1             ? DType::kI8
+                            : std::is_same_v<T, Bf16>  ? DType::kBF16
                             : std::is_same_v<T, float> ? DType::kF32
                                                        : DType::kI32;
     EncoderTensor tensor = {name, kType, std::move(shape), *data};
@@ -174,21 +183,32 @@ class Walk {
 
   Status Product(size_t l, ProductKind kind, const std::string& name, const Shape& shape,
                  Linear* linear) {
-    const bool int8 = !model_.precision.empty() && model_.precision[l].IsInt8(kind);
-    if (!int8) return F32(name, shape, linear);
+    switch (FormatOf(model_.precision, l, kind)) {
+      case NumberFormat::kF32:
+        return Plain<float>(name, shape, linear);
+      case NumberFormat::kBf16:
+        return Plain<Bf16>(name, shape, linear);
+      case NumberFormat::kInt8:
+        break;
+    }
     const size_t split = kind == ProductKind::kDown ? DownSplit(shape.in) : 0;
     return Int8(name, shape, split, linear);
   }
 
-  Status F32(const std::string& name, const Shape& shape, Linear* linear) {
-    const PackedMatrix old = linear->matrix();
-    const float* panels = static_cast<const float*>(old.panels);
-    const float* bias = linear->bias();
-    POZOR_RETURN_IF_ERROR(
-        Array(name + ".weight", {shape.panels(), shape.in, kPanelColumns}, &panels));
-    POZOR_RETURN_IF_ERROR(Array(name + ".bias", {shape.panels() * kPanelColumns}, &bias));
+  // f32 or bf16.
+  template <class T>
+  Status Plain(const std::string& name, const Shape& shape, Linear* linear) {
+    constexpr bool kHalf = std::is_same_v<T, Bf16>;
     PackedMatrix matrix;
-    matrix.layout = PackedLayout::kF32x16;
+    matrix.layout = kHalf ? PackedLayout::kBf16x16x2 : PackedLayout::kF32x16;
+    const size_t group = PackedGroup(matrix.layout);
+    const size_t steps = PackedPanelBytes(matrix.layout, shape.in) / (sizeof(T) * kPanelColumns);
+    std::vector<size_t> stored = {shape.panels(), steps / group, kPanelColumns};
+    if (kHalf) stored.push_back(group);
+    const T* panels = static_cast<const T*>(linear->matrix().panels);
+    const float* bias = linear->bias();
+    POZOR_RETURN_IF_ERROR(Array(name + ".weight", std::move(stored), &panels));
+    POZOR_RETURN_IF_ERROR(Array(name + ".bias", {shape.panels() * kPanelColumns}, &bias));
     matrix.panels = panels;
     matrix.k = shape.in;
     matrix.n = shape.columns;
@@ -220,7 +240,7 @@ class Walk {
   Status Input(size_t l, Sublayer sublayer, const std::string& name) {
     const ProductKind kind =
         sublayer == Sublayer::kAttention ? ProductKind::kQkv : ProductKind::kUp;
-    if (model_.precision.empty() || !model_.precision[l].IsInt8(kind)) return {};
+    if (!model_.IsInt8(l, kind)) return {};
     SmoothInput& input = model_.smooth_inputs[l][static_cast<size_t>(sublayer)];
     POZOR_RETURN_IF_ERROR(Array(name + ".input_scale", {model_.spec.hidden}, &input.scale));
     return Array(name + ".input_shift", {model_.spec.hidden}, &input.shift);
@@ -262,7 +282,7 @@ Result<std::vector<EncoderTensor>> ListTensors(const Encoder& encoder) {
   if (UnnamedBytes(model) != 0) {
     return Unsupported(model.spec.architecture +
                        ": a prepared file cannot hold all that this architecture computes with; "
-                       "use it with --precision int8 at load");
+                       "use it with --precision at load");
   }
   std::vector<EncoderTensor> tensors;
   // Looks only.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/machine.h"
+#include "engine/precision_plan.h"
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
 #include "models/architectures/architecture.h"
@@ -46,7 +47,8 @@ Status CheckEnvironment() {
 }
 
 // What bf16 costs where no bf16 kernel is quicker than f32's.
-void NoteBf16(ModelInfo* info) {
+void NoteBf16(const Encoder& encoder, ModelInfo* info) {
+  if (!HasFormat(encoder.precision(), NumberFormat::kBf16)) return;
   constexpr size_t kManyRows = 128;
   const std::string_view kernel = FindGemmKernel(PackedLayout::kBf16x16x2, kManyRows).name;
   if (kernel.find("-f32bf16") == kernel.npos) return;
@@ -235,8 +237,8 @@ Status LoadTransformer(const Loading& loading) {
   EncoderOptions options;
   options.max_memory = loading.model->options.max_memory;
   options.bf16_weights = loading.model->options.precision == Precision::kBF16;
-  if (options.bf16_weights) NoteBf16(&info);
   POZOR_TRY(loading.model->encoder, Encoder::Create(std::move(spec), weights, options));
+  NoteBf16(*loading.model->encoder, &info);
   if (loading.parts.with_pooler) {
     POZOR_RETURN_IF_ERROR(
         LoadPooler(*of.architecture, weights, info.hidden, &loading.model->pooler));
@@ -254,7 +256,8 @@ Status LoadTransformer(const Loading& loading) {
 }
 
 // The same from prepared weights.
-Status LoadPreparedTransformer(const Loading& loading) {
+Status LoadPreparedTransformer(const Loading& loading,
+                               const std::shared_ptr<const PreparedFile>& file) {
   ModelInfo& info = loading.model->info;
   const ModelFolder& folder = loading.transformer;
   const Checkpoint nothing;
@@ -263,8 +266,6 @@ Status LoadPreparedTransformer(const Loading& loading) {
   const std::string where = JoinPath(folder.path(), "config.json");
   POZOR_TRY(JsonDocument document, folder.ReadJsonObject("config.json"));
   POZOR_TRY(ModelConfig of, ReadConfig(loading, std::move(document), where));
-  POZOR_TRY(const std::string path, folder.Resolve(kPreparedName));
-  POZOR_TRY(const auto file, PreparedFile::Open(path));
   WeightReader weights(OriginalNames(file));
   POZOR_TRY(EncoderSpec spec, MakeSpec(of, weights, &info));
   POZOR_RETURN_IF_ERROR(file->CheckTask(info.task));
@@ -272,6 +273,7 @@ Status LoadPreparedTransformer(const Loading& loading) {
   POZOR_RETURN_IF_ERROR(CheckCeiling("the model's weights", loading.model->options.max_memory,
                                      ResidentBytes() + file->bytes()));
   POZOR_TRY(loading.model->encoder, file->MakeEncoder(std::move(spec)));
+  NoteBf16(*loading.model->encoder, &info);
   loading.model->facts = file->facts();
   info.ignored_tensors = file->facts().ignored;
   info.parameters = file->facts().parameters;
@@ -279,21 +281,37 @@ Status LoadPreparedTransformer(const Loading& loading) {
   return TakeTokenizer(loading, aside);
 }
 
-// Prepared weights are for int8, and for whoever leaves the choice where there is nothing else.
-Result<bool> ChoosePrepared(const Loading& loading) {
+// The precision to ask for that a plan answers.
+Precision PrecisionOf(const PrecisionPlan& plan) {
+  if (HasFormat(plan, NumberFormat::kInt8)) return Precision::kInt8;
+  return HasFormat(plan, NumberFormat::kBf16) ? Precision::kBF16 : Precision::kF32;
+}
+
+// The prepared weights, if they are for the precision that is asked for, or that is left to them
+// where there is nothing else; null: the original ones.
+Result<std::shared_ptr<const PreparedFile>> ChoosePrepared(const Loading& loading) {
   const ModelFolder& folder = loading.transformer;
   const bool named = loading.weights == kPreparedName;
-  if (!folder.Has(kPreparedName) || (!loading.weights.empty() && !named)) return false;
-  const Precision precision = loading.model->options.precision;
-  if (precision == Precision::kInt8) return true;
+  const Precision asked = loading.model->options.precision;
+  const std::shared_ptr<const PreparedFile> original;
+  if (!folder.Has(kPreparedName) || (!loading.weights.empty() && !named)) return original;
+  bool alone = named;
   if (!named) {
     POZOR_TRY(const WeightFile file, FindWeights(folder, ""));
-    if (file.format != WeightFormat::kNone) return false;
+    alone = file.format == WeightFormat::kNone;
   }
-  if (precision == Precision::kAuto) return true;
-  return Unsupported(folder.path() + ": holds weights prepared for int8, not those for " +
-                     (precision == Precision::kF32 ? "f32" : "bf16") +
-                     "; take int8, or give the model it was prepared from");
+  if (!alone && (asked == Precision::kAuto || asked == Precision::kF32)) return original;
+  POZOR_TRY(const std::string path, folder.Resolve(kPreparedName));
+  POZOR_TRY(std::shared_ptr<const PreparedFile> file, PreparedFile::Open(path));
+  const PrecisionPlan& plan = file->facts().precision;
+  if (asked == Precision::kAuto || asked == PrecisionOf(plan)) return file;
+  if (!alone) return original;
+  const char* wanted = asked == Precision::kF32    ? "f32"
+                       : asked == Precision::kBF16 ? "bf16"
+                                                   : "int8";
+  const std::string name(PrecisionName(plan));
+  return Unsupported(folder.path() + ": holds weights prepared for " + name + ", not those for " +
+                     wanted + "; leave the precision out, or give the model it was prepared from");
 }
 
 // The limit that the folder states, within what the position table admits.
@@ -348,15 +366,17 @@ Result<std::unique_ptr<Model::Impl>> LoadModelParts(const std::string& name,
   POZOR_TRY(model->pipeline, ReadPipeline(folder, &model->info.warnings));
   const Loading loading = {folder, folder.Sub(model->pipeline.transformer_path),
                            std::move(place.weights), parts, model.get()};
-  POZOR_TRY(const bool prepared, ChoosePrepared(loading));
+  POZOR_TRY(const auto prepared, ChoosePrepared(loading));
   if (options.precision == Precision::kAuto) {
-    model->options.precision = prepared ? Precision::kInt8 : Precision::kF32;
+    model->options.precision =
+        prepared == nullptr ? Precision::kF32 : PrecisionOf(prepared->facts().precision);
   }
-  POZOR_RETURN_IF_ERROR(prepared ? LoadPreparedTransformer(loading) : LoadTransformer(loading));
+  POZOR_RETURN_IF_ERROR(prepared == nullptr ? LoadTransformer(loading)
+                                            : LoadPreparedTransformer(loading, prepared));
   POZOR_RETURN_IF_ERROR(ReadHead(folder, model->info.hidden, &model->pipeline));
   model->info.max_length = FindMaxLength(loading);
   DescribePipeline(model->pipeline, &model->info);
-  if (!prepared && options.precision == Precision::kInt8) {
+  if (prepared == nullptr && options.precision == Precision::kInt8) {
     POZOR_RETURN_IF_ERROR(QuantizeAtLoad(model.get()));
   }
   return model;

@@ -76,11 +76,14 @@ bool ParsePrecision(std::string_view text, PrecisionPlan* plan) {
       }
     }
     if (choice == nullptr) return false;
-    if (fields[2] == NumberFormatName(NumberFormat::kInt8)) {
-      choice->format = NumberFormat::kInt8;
-    } else if (fields[2] != NumberFormatName(NumberFormat::kF32)) {
-      return false;
-    }
+    const auto is = [&](NumberFormat format) { return fields[2] == NumberFormatName(format); };
+    constexpr NumberFormat kFormats[] = {NumberFormat::kF32, NumberFormat::kBf16,
+                                         NumberFormat::kInt8};
+    const auto* format = std::find_if(std::begin(kFormats), std::end(kFormats), is);
+    if (format == std::end(kFormats)) return false;
+    choice->format = *format;
+    const bool attention = fields[1] == ProductName(ProductKind::kAttention);
+    if (attention && *format == NumberFormat::kBf16) return false;
     if (fields.size() > 3) choice->reason = std::string(fields[3]);
   }
   return true;

@@ -5,6 +5,7 @@
 
 #include "engine/graph.h"
 #include "engine/machine.h"
+#include "engine/precision_plan.h"
 #include "engine/quantize.h"
 #include "kernels/gemm.h"
 #include "models/encode.h"
@@ -16,14 +17,12 @@ namespace {
 constexpr size_t kLongestRandomText = 128;
 
 std::string KernelOf(const LayerPrecision* layer, ProductKind kind) {
-  const bool int8 = layer != nullptr && layer->IsInt8(kind);
-  if (kind == ProductKind::kAttention) return int8 ? "attention-s8s8s32" : "attention-f32";
+  const NumberFormat format = layer == nullptr ? NumberFormat::kF32 : (*layer)[kind].format;
+  if (kind == ProductKind::kAttention) {
+    return format == NumberFormat::kInt8 ? "attention-s8s8s32" : "attention-f32";
+  }
   constexpr size_t kManyRows = 128;
-  const bool bf16 = layer != nullptr && (*layer)[kind].format == NumberFormat::kBf16;
-  const PackedLayout layout = int8   ? PackedLayout::kS8x16x4
-                              : bf16 ? PackedLayout::kBf16x16x2
-                                     : PackedLayout::kF32x16;
-  return std::string(FindGemmKernel(layout, kManyRows).name);
+  return std::string(FindGemmKernel(LayoutOf(format), kManyRows).name);
 }
 
 }  // namespace
@@ -123,16 +122,7 @@ std::vector<ProductLine> DescribeProducts(const Encoder& encoder) {
 }
 
 std::string PrecisionName(const Encoder& encoder) {
-  size_t int8 = 0, bf16 = 0, all = 0;
-  for (const LayerPrecision& layer : encoder.precision()) {
-    for (const ProductChoice& choice : layer.products) {
-      int8 += choice.format == NumberFormat::kInt8 ? 1 : 0;
-      bf16 += choice.format == NumberFormat::kBf16 ? 1 : 0;
-      ++all;
-    }
-  }
-  if (int8 == 0 && bf16 != 0) return "bf16";
-  return int8 == 0 ? "f32" : int8 == all ? "int8" : "mixed";
+  return std::string(PrecisionName(encoder.precision()));
 }
 
 }  // namespace pozor

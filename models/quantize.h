@@ -1,4 +1,4 @@
-// int8 of a loaded f32 model, at load or for a prepared file: the same bits either way.
+// int8 or bf16 of a loaded f32 model, at load or for a prepared file: the same bits either way.
 #ifndef POZOR_MODELS_QUANTIZE_H_
 #define POZOR_MODELS_QUANTIZE_H_
 
@@ -52,7 +52,7 @@ struct ProductLine {
 };
 std::vector<ProductLine> DescribeProducts(const Encoder& encoder);
 
-// "f32", "int8", or "mixed" of both.
+// What engine/precision_plan.h calls its plan.
 std::string PrecisionName(const Encoder& encoder);
 
 }  // namespace pozor

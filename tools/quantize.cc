@@ -1,12 +1,12 @@
 #include "tools/quantize.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "engine/precision_plan.h"
 #include "engine/sqnr.h"
 #include "models/quantize.h"
 #include "tools/bench/json_writer.h"
@@ -16,6 +16,7 @@
 #include "tools/io/text_files.h"
 #include "tools/prepared_folder.h"
 #include "tools/quantize_gate.h"
+#include "tools/quantize_plan.h"
 
 namespace pozor::tools {
 namespace {
@@ -46,55 +47,16 @@ Result<std::vector<std::string>> ReadTexts(const std::string& path,
   return texts;
 }
 
-Status BadChoice(const std::string& choice, const std::string& why) {
-  return InvalidArgument("--products: '" + choice + "' " + why +
-                         "; write [LAYER.]PRODUCT=PRECISION, products qkv, attention, output, up, "
-                         "down, precisions int8, f32");
-}
-
-// One "[LAYER.]PRODUCT=PRECISION".
-Status ApplyChoice(const std::string& choice, PrecisionPlan* plan) {
-  const size_t equals = choice.find('=');
-  if (equals == std::string::npos) return BadChoice(choice, "has no '='");
-  std::string product = choice.substr(0, equals);
-  const std::string format = choice.substr(equals + 1);
-  if (format != "int8" && format != "f32") return BadChoice(choice, "names no precision");
-  size_t first = 0, last = plan->size();
-  if (const size_t dot = product.find('.'); dot != std::string::npos) {
-    const char* end = product.data() + dot;
-    const auto parsed = std::from_chars(product.data(), end, first);
-    if (parsed.ec != std::errc() || parsed.ptr != end || first >= plan->size()) {
-      return BadChoice(choice, "names no layer of 0 to " + std::to_string(plan->size() - 1));
-    }
-    last = first + 1;
-    product.erase(0, dot + 1);
+const char* TargetName(QuantizeTarget target) {
+  switch (target) {
+    case QuantizeTarget::kInt8:
+      return "int8";
+    case QuantizeTarget::kBf16:
+      return "bf16";
+    case QuantizeTarget::kMixed:
+      return "mixed";
   }
-  for (size_t kind = 0; kind < kProductKinds; ++kind) {
-    if (product != ProductName(static_cast<ProductKind>(kind))) continue;
-    for (size_t layer = first; layer < last; ++layer) {
-      ProductChoice& chosen = (*plan)[layer].products[kind];
-      if (format == "f32") chosen = {NumberFormat::kF32, "asked for"};
-    }
-    return {};
-  }
-  return BadChoice(choice, "names no product");
-}
-
-Result<PrecisionPlan> MakePlan(const QuantizeRequest& request, const EncoderSpec& spec) {
-  PrecisionPlan plan = Int8Plan(spec);
-  if (request.target == QuantizeTarget::kMixed) {
-    for (LayerPrecision& layer : plan) {
-      layer[ProductKind::kDown] = {NumberFormat::kF32, "mixed: the most sensitive product"};
-    }
-  }
-  std::string rest = request.products;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(','), rest.size());
-    POZOR_RETURN_IF_ERROR(ApplyChoice(rest.substr(0, end), &plan));
-    rest.erase(0, end + 1);
-  }
-  CompletePlan(&plan);
-  return plan;
+  return "?";
 }
 
 // What the quantising of one model goes through.
@@ -138,10 +100,10 @@ class Quantizing {
       return Unsupported(request_.model +
                          ": a prepared model needs a config.json and a tokenizer " +
                          "of its own, a GGUF file has them inside; give a model folder, or use " +
-                         "--precision int8 at load");
+                         "--precision at load");
     }
     POZOR_RETURN_IF_ERROR(CheckPreparedOutput(f32->pipeline, request_.output));
-    POZOR_TRY(plan_, MakePlan(request_, f32->encoder->spec()));
+    POZOR_TRY(plan_, MakePlan(request_.target, request_.products, f32->encoder->spec()));
     const std::vector<std::string_view> calibration(own.begin(), own.end());
     POZOR_TRY(calibration_, CalibrateModel(*f32, calibration, &calibrated_on_));
     POZOR_RETURN_IF_ERROR(Interrupted());
@@ -159,7 +121,7 @@ class Quantizing {
 
   Status TryPlan() {
     POZOR_TRY(candidate_, LoadF32());
-    candidate_->facts.calibration = calibrated_on_;
+    if (HasFormat(plan_, NumberFormat::kInt8)) candidate_->facts.calibration = calibrated_on_;
     POZOR_RETURN_IF_ERROR(QuantizeModel(calibration_, plan_, candidate_.get()));
     if (!request_.gate) return {};
     POZOR_RETURN_IF_ERROR(Interrupted());
@@ -170,19 +132,26 @@ class Quantizing {
     return {};
   }
 
+  std::string Failures() const {
+    const bool int8 = HasFormat(plan_, NumberFormat::kInt8);
+    return result_.Failures(int8 ? kInt8Limits : kBf16Limits);
+  }
+
   // Promotes the products whose inputs suffer most until the gate passes.
   Status PassGate() {
     const size_t all = 4 * plan_.size();
     const size_t step = std::max<size_t>(1, plan_.size() / 4);
-    while (!result_.Failures().empty() && !request_.force) {
+    while (!Failures().empty() && !request_.force) {
       const size_t before = promoted_;
       const bool too_many = (promoted_ + step) * kPromotedAtMostOneOf > all;
-      for (size_t i = 0; i < step && !too_many; ++i) PromoteWorst();
+      for (size_t i = 0; i < step && !too_many; ++i) {
+        promoted_ += PromoteWorst(request_.target, sqnr_, &plan_) ? 1 : 0;
+      }
       if (promoted_ == before) {
         return Status(StatusCode::kUnsupported,
-                      request_.model + ": int8 misses the quality gate with " +
-                          std::to_string(promoted_) + " of " + std::to_string(all) +
-                          " products in f32: " + result_.Failures() +
+                      request_.model + ": " + TargetName(request_.target) +
+                          " misses the quality gate with " + std::to_string(promoted_) + " of " +
+                          std::to_string(all) + " products promoted: " + Failures() +
                           "; keep the model in f32, or write it all the same with --force");
       }
       POZOR_RETURN_IF_ERROR(TryPlan());
@@ -190,32 +159,13 @@ class Quantizing {
     return {};
   }
 
-  void PromoteWorst() {
-    size_t worst_layer = 0, worst_kind = 0;
-    double worst = 1e9;
-    for (size_t layer = 0; layer < plan_.size(); ++layer) {
-      for (size_t kind = 0; kind < kProductKinds; ++kind) {
-        const auto product = static_cast<ProductKind>(kind);
-        if (product == ProductKind::kAttention || !plan_[layer].IsInt8(product)) continue;
-        if (sqnr_[layer][kind] >= worst) continue;
-        worst = sqnr_[layer][kind];
-        worst_layer = layer;
-        worst_kind = kind;
-      }
-    }
-    if (worst == 1e9) return;
-    char reason[64];
-    std::snprintf(reason, sizeof reason, "promoted by the gate: SQNR %.1f dB", worst);
-    plan_[worst_layer].products[worst_kind] = {NumberFormat::kF32, reason};
-    CompletePlan(&plan_);
-    ++promoted_;
-  }
-
   void Print() const {
-    std::printf("calibrated on   %s\n", calibrated_on_.c_str());
+    if (!candidate_->facts.calibration.empty()) {
+      std::printf("calibrated on   %s\n", calibrated_on_.c_str());
+    }
     if (!sqnr_.empty()) PrintSqnr();
     if (request_.gate) {
-      const std::string failures = result_.Failures();
+      const std::string failures = Failures();
       std::printf("quality         %s\n", result_.Text().c_str());
       std::printf("gate            %s\n",
                   failures.empty() ? "passed" : ("missed, forced: " + failures).c_str());
@@ -227,27 +177,38 @@ class Quantizing {
   }
 
   void PrintSqnr() const {
-    std::printf("SQNR, dB        layer    qkv  output      up    down\n");
+    static constexpr char kMarks[] = {'*', '+', ' '};  // by NumberFormat
+    std::printf("SQNR in int8    layer    qkv  output      up    down   (dB, of each input)\n");
     for (size_t layer = 0; layer < sqnr_.size(); ++layer) {
       std::printf("                %5zu", layer);
       for (size_t kind = 0; kind < kProductKinds; ++kind) {
         const auto product = static_cast<ProductKind>(kind);
         if (product == ProductKind::kAttention) continue;
-        std::printf(" %6.1f%s", sqnr_[layer][kind], plan_[layer].IsInt8(product) ? " " : "*");
+        const NumberFormat format = plan_[layer][product].format;
+        std::printf(" %6.1f%c", sqnr_[layer][kind], kMarks[static_cast<size_t>(format)]);
       }
       std::printf("\n");
     }
-    if (promoted_ > 0) std::printf("                * in f32\n");
+    for (const NumberFormat format : {NumberFormat::kBf16, NumberFormat::kF32}) {
+      const auto has_it = [&](const LayerPrecision& layer) {
+        return std::any_of(layer.products.begin(), layer.products.end(), [&](const auto& choice) {
+          return choice.format == format && &choice != &layer[ProductKind::kAttention];
+        });
+      };
+      if (std::none_of(plan_.begin(), plan_.end(), has_it)) continue;
+      std::printf("                %c in %s\n", kMarks[static_cast<size_t>(format)],
+                  std::string(NumberFormatName(format)).c_str());
+    }
   }
 
   void PrintJson() const {
     JsonWriter json(2);
     json.BeginObject().Field("output", request_.output).Field("bytes", bytes_);
-    json.Field("calibration", calibrated_on_)
+    json.Field("calibration", candidate_->facts.calibration)
         .Field("precision", PrecisionName(*candidate_->encoder));
     json.Field("promoted", promoted_);
     if (request_.gate) {
-      json.Key("gate").BeginObject().Field("passed", result_.Failures().empty());
+      json.Key("gate").BeginObject().Field("passed", Failures().empty());
       json.Field("cosine_mean", result_.mean).Field("cosine_p1", result_.p1);
       json.Field("cosine_min", result_.least).Field("long_cosine_mean", result_.long_mean);
       json.Field("long_cosine_min", result_.long_least).Field("rank_correlation", result_.rank);

@@ -12,14 +12,15 @@ namespace pozor::tools {
 
 enum class QuantizeTarget : uint8_t {
   kInt8,
-  kMixed,  // int8 but for the feed-forward's second product, the most sensitive one
+  kBf16,
+  kMixed,  // int8 but for the feed-forward's second product, the most sensitive one, in bf16
 };
 
 struct QuantizeRequest {
   std::string model;
   std::string output;  // the folder to make
   QuantizeTarget target = QuantizeTarget::kInt8;
-  std::string products;     // "down=f32,5.qkv=f32": [LAYER.]PRODUCT=PRECISION
+  std::string products;     // "down=bf16,5.qkv=f32": [LAYER.]PRODUCT=PRECISION
   std::string calibration;  // file of texts; empty: the built-in ones
   std::string gate_texts;   // likewise
   std::optional<InputFormat> input_format;

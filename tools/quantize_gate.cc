@@ -104,12 +104,12 @@ struct Limit {
   double value, least;
 };
 
-std::vector<Limit> Limits(const GateResult& r) {
-  return {{"mean cosine", r.mean, 0.999},
-          {"cosine's first percentile", r.p1, 0.997},
-          {"mean cosine of long texts", r.long_mean, 0.998},
-          {"rank correlation", r.rank, 0.995},
-          {"top-10 overlap", r.top10, 0.9}};
+std::vector<Limit> Against(const GateResult& r, const GateLimits& limits) {
+  return {{"mean cosine", r.mean, limits.mean},
+          {"cosine's first percentile", r.p1, limits.p1},
+          {"mean cosine of long texts", r.long_mean, limits.long_mean},
+          {"rank correlation", r.rank, limits.rank},
+          {"top-10 overlap", r.top10, limits.top10}};
 }
 
 }  // namespace
@@ -151,13 +151,13 @@ GateResult Compare(std::span<const float> reference, std::span<const float> vect
   return result;
 }
 
-std::string GateResult::Failures() const {
+std::string GateResult::Failures(const GateLimits& limits) const {
   std::string text;
-  for (const Limit& limit : Limits(*this)) {
+  for (const Limit& limit : Against(*this, limits)) {
     if (limit.value >= limit.least) continue;
     char line[128];
-    std::snprintf(line, sizeof line, "%s%s %.5f is below %.3f", text.empty() ? "" : ", ",
-                  limit.name, limit.value, limit.least);
+    std::snprintf(line, sizeof line, "%s%s %.5f is below %g", text.empty() ? "" : ", ", limit.name,
+                  limit.value, limit.least);
     text += line;
   }
   return text;

@@ -19,6 +19,13 @@ struct GateTexts {
 };
 GateTexts MakeGateTexts(std::span<const std::string_view> texts);
 
+// The least that passes.
+struct GateLimits {
+  double mean, p1, long_mean, rank, top10;
+};
+inline constexpr GateLimits kInt8Limits = {0.999, 0.997, 0.998, 0.995, 0.9};
+inline constexpr GateLimits kBf16Limits = {0.9999, 0.9997, 0.9998, 0.999, 0.97};
+
 struct GateResult {
   double mean = 1, p1 = 1, least = 1;    // cosine of short texts: mean, first percentile, smallest
   double long_mean = 1, long_least = 1;  // of the long ones
@@ -26,11 +33,10 @@ struct GateResult {
   double top10 = 1;  // share of the ten nearest short texts that stay
 
   // Names what is below its limit, with both numbers; empty: passed.
-  std::string Failures() const;
+  std::string Failures(const GateLimits& limits) const;
   std::string Text() const;
 };
 
-// Limits: mean 0.999, first percentile 0.997, long mean 0.998, rank 0.995, top ten 0.9.
 GateResult Compare(std::span<const float> reference, std::span<const float> vectors,
                    const GateTexts& texts);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -14,6 +15,7 @@
 
 #include "engine/calibration.h"
 #include "engine/forward.h"
+#include "engine/precision_plan.h"
 #include "engine/smoothing.h"
 #include "engine/sqnr.h"
 #include "engine/tensors.h"
@@ -88,6 +90,20 @@ const Case kCases[] = {
        b.taps = 3;
      }},
 };
+
+// All of them, and layers that share their arrays, and global tokens.
+std::vector<Case> CasesWithMore() {
+  std::vector<Case> cases(std::begin(kCases), std::end(kCases));
+  cases.push_back({"layers that repeat others", [](TinyModelBuilder& b) {
+                     b.spec.layers[1].same_as = 0;
+                     b.spec.layers[2].same_as = 1;
+                   }});
+  cases.push_back({"global tokens", [](TinyModelBuilder& b) { b.globals = true; }});
+  return cases;
+}
+
+using PlanMaker = PrecisionPlan (*)(const EncoderSpec&);
+constexpr PlanMaker kPlanMakers[] = {&Int8Plan, &Bf16Plan, &MixedPlan};
 
 // Mean of 1 - cosine of the rows.
 double Error(const std::vector<std::vector<float>>& got,
@@ -352,31 +368,96 @@ TEST_CASE("the f32 weights go, and every array has a name") {
   }
 }
 
-TEST_CASE("an encoder from its own tensors has the same bits") {
-  for (const Case& c : kCases) {
+// Made of the arrays that `encoder` names, in the same order.
+std::unique_ptr<Encoder> MadeAgain(const std::shared_ptr<Encoder>& encoder) {
+  const auto tensors = ListTensors(*encoder).value();
+  size_t next = 0;
+  auto again = EncoderFromTensors(encoder->spec(), encoder->precision(),
+                                  [&](EncoderTensor& tensor) -> Status {
+                                    REQUIRE(next < tensors.size());
+                                    CHECK(tensors[next].name == tensor.name);
+                                    CHECK(tensors[next].dtype == tensor.dtype);
+                                    CHECK(tensors[next].shape == tensor.shape);
+                                    tensor.data = tensors[next++].data;
+                                    return {};
+                                  },
+                                  {encoder, 0, nullptr});
+  REQUIRE(again.ok());
+  CHECK(next == tensors.size());
+  return std::move(*again);
+}
+
+TEST_CASE("an encoder from its own tensors has the same bits in every precision") {
+  for (const Case& c : CasesWithMore()) {
+    for (const PlanMaker make_plan : kPlanMakers) {
+      CAPTURE(std::string(c.name));
+      TinyModelBuilder builder;
+      c.change(builder);
+      auto plain = MakePlainEncoder(builder);
+      const PrecisionPlan plan = make_plan(builder.spec);
+      CAPTURE(std::string(PrecisionName(plan)));
+      const std::shared_ptr<Encoder> encoder = Quantized(std::move(plain), plan);
+      const auto again = MadeAgain(encoder);
+      const size_t lengths[] = {9, 33, 1};
+      const TokenBatch batch = RandomBatch(lengths, builder.spec);
+      const auto a = EncodeRows(*encoder, batch.View()), b = EncodeRows(*again, batch.View());
+      for (size_t text = 0; text < a.size(); ++text) CHECK(SameBits(a[text], b[text]));
+    }
+  }
+}
+
+TEST_CASE("bf16 of an f32 encoder is array for array what is loaded as bf16") {
+  for (const Case& c : CasesWithMore()) {
     CAPTURE(std::string(c.name));
     TinyModelBuilder builder;
     c.change(builder);
-    builder.int8 = true;
-    const std::shared_ptr<Encoder> encoder = MakeEncoder(builder);
-    const auto tensors = ListTensors(*encoder).value();
-    size_t next = 0;
-    const auto again = EncoderFromTensors(builder.spec, encoder->precision(),
-                                          [&](EncoderTensor& tensor) -> Status {
-                                            REQUIRE(next < tensors.size());
-                                            CHECK(tensors[next].name == tensor.name);
-                                            CHECK(tensors[next].shape == tensor.shape);
-                                            tensor.data = tensors[next++].data;
-                                            return {};
-                                          },
-                                          {encoder, 0, nullptr});
-    REQUIRE(again.ok());
-    CHECK(next == tensors.size());
-    const size_t lengths[] = {9, 33, 1};
-    const TokenBatch batch = RandomBatch(lengths, builder.spec);
-    const auto a = EncodeRows(*encoder, batch.View()), b = EncodeRows(**again, batch.View());
-    for (size_t text = 0; text < a.size(); ++text) CHECK(SameBits(a[text], b[text]));
+    auto plain = MakePlainEncoder(builder);
+    const PrecisionPlan plan = Bf16Plan(builder.spec);
+    const auto converted = Quantized(std::move(plain), plan);
+    builder.seed = 1;
+    WeightReader reader(builder.Build());
+    EncoderOptions options;
+    options.bf16_weights = true;
+    const auto loaded = Encoder::Create(builder.spec, reader, options).value();
+    const auto a = ListTensors(*converted).value(), b = ListTensors(*loaded).value();
+    REQUIRE(a.size() == b.size());
+    std::set<std::string> names;
+    size_t bf16 = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      CAPTURE(a[i].name);
+      CHECK(names.insert(a[i].name).second);
+      REQUIRE(a[i].name == b[i].name);
+      REQUIRE(a[i].dtype == b[i].dtype);
+      REQUIRE(a[i].shape == b[i].shape);
+      CHECK(std::memcmp(a[i].data, b[i].data, a[i].bytes()) == 0);
+      bf16 += a[i].dtype == DType::kBF16 ? 1 : 0;
+    }
+    const size_t own = builder.spec.layers[1].same_as == kNone ? builder.spec.layers.size() : 1;
+    CHECK(bf16 == own * (4 + (builder.gated ? 1 : 0) + (builder.globals ? 1 : 0)));
   }
+}
+
+TEST_CASE("a product in bf16 among int8 ones is nearer than all in int8, f32 nearer still") {
+  const size_t lengths[] = {30, 40, 50};
+  TinyModelBuilder builder;
+  const auto plain = MakePlainEncoder(builder);
+  const TokenBatch batch = RandomBatch(lengths, builder.spec);
+  const auto expected = EncodeRows(*plain, batch.View());
+  const auto error = [&](PrecisionPlan plan) {
+    builder.seed = 1;
+    const auto encoder = Quantized(MakePlainEncoder(builder), std::move(plan));
+    return Error(EncodeRows(*encoder, batch.View()), expected, builder.spec.hidden);
+  };
+  const double int8 = error(Int8Plan(builder.spec)), mixed = error(MixedPlan(builder.spec));
+  CHECK(mixed > 0);
+  CHECK(mixed < 0.9 * int8);
+  for (const ProductKind kind : {ProductKind::kQkv, ProductKind::kOutput, ProductKind::kUp}) {
+    PrecisionPlan plan = Int8Plan(builder.spec);
+    for (LayerPrecision& layer : plan) layer[kind] = {NumberFormat::kBf16, ""};
+    CompletePlan(&plan);
+    CHECK(error(plan) < int8);
+  }
+  CHECK(error(Bf16Plan(builder.spec)) < 0.2 * int8);
 }
 
 TEST_CASE("hidden states and attention rows of int8 are heard, and change nothing") {

@@ -108,10 +108,10 @@ void CheckProduct(const Product& product) {
 
 TEST_CASE("every int8 kernel gives the bits of exact sums") {
   const size_t row_counts[] = {1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 25, 32, 33, 49, 98};
-  const Shape weights[] = {{0, 1, 1},    {0, 2, 16},      {0, 3, 17},      {0, 7, 31},
-                           {0, 16, 48},  {0, 33, 65},     {0, 64, 80},     {0, 77, 100},
-                           {0, 130, 64}, {0, 80, 50, 64}, {0, 33, 33, 16}, {0, 200, 70, 48},
-                           {0, 530, 20},  {0, 1100, 33, 64}};
+  const Shape weights[] = {{0, 1, 1},    {0, 2, 16},       {0, 3, 17},      {0, 7, 31},
+                           {0, 16, 48},  {0, 33, 65},      {0, 64, 80},     {0, 77, 100},
+                           {0, 130, 64}, {0, 80, 50, 64},  {0, 33, 33, 16}, {0, 200, 70, 48},
+                           {0, 530, 20}, {0, 1100, 33, 64}};
   for (Shape shape : weights) {
     for (const size_t m : row_counts) {
       shape.m = m;

@@ -1,4 +1,5 @@
-// int8 of every golden model: near f32, the same however it is run, the same from a prepared file.
+// int8 of every golden model: near f32, the same however it is run; int8 and bf16 from a prepared
+// file: the same bits as at load.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "engine/memory.h"
 #include "engine/tensors.h"
+#include "kernels/gemm.h"
 #include "models/model_impl.h"
 #include "models/prepared.h"
 #include "models/quantize.h"
@@ -40,11 +42,15 @@ std::vector<std::string> GoldenFolders() {
   return names;
 }
 
-LoadOptions Int8() {
+LoadOptions As(Precision precision) {
   LoadOptions options;
-  options.precision = Precision::kInt8;
+  options.precision = precision;
   return options;
 }
+
+LoadOptions Int8() { return As(Precision::kInt8); }
+
+constexpr Precision kPrepared[] = {Precision::kInt8, Precision::kBF16};
 
 std::vector<std::string> TextsOf(const std::string& name) {
   const JsonDocument golden = ReadJsonFile(DataPath(name + "/golden.json")).value();
@@ -151,11 +157,12 @@ TEST_CASE("loaded on any fused tier, int8 has the same bits") {
 // A prepared folder of a golden model, made by hand.
 class Prepared {
  public:
-  explicit Prepared(const std::string& name, const PartOptions& parts = {}) {
+  explicit Prepared(const std::string& name, Precision precision = Precision::kInt8,
+                    const PartOptions& parts = {}) {
     namespace fs = std::filesystem;
     fs::copy(DataPath(name), folder_.path(), fs::copy_options::recursive);
     fs::remove(fs::path(folder_.path()) / "model.safetensors");
-    const auto model = LoadModelParts(DataPath(name), Int8(), parts).value();
+    const auto model = LoadModelParts(DataPath(name), As(precision), parts).value();
     PreparedFacts facts = model->facts;
     facts.precision = model->encoder->precision();
     const Status written = WritePrepared(*model->encoder, facts, [&](std::string_view part) {
@@ -176,52 +183,69 @@ class Prepared {
   std::string bytes_;
 };
 
-TEST_CASE("every architecture's prepared file has the bits of int8 at load") {
-  for (const auto& entry : std::filesystem::directory_iterator(DataPath("architectures"))) {
-    if (!entry.is_directory()) continue;
-    const std::string name = "architectures/" + entry.path().filename().string();
-    CAPTURE(name);
-    const PartOptions parts = {.requires_tokenizer = false};
-    const Prepared prepared(name, parts);
-    const auto expected = LoadModelParts(DataPath(name), Int8(), parts).value();
-    const auto loaded = LoadModelParts(prepared.path(), {}, parts);
-    REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
-    TokenBatch batch;
-    Random random(5);
-    const size_t rows = expected->encoder->spec().embeddings.vocab_size;
-    for (size_t t = 0; t < std::min<size_t>(20, expected->encoder->max_tokens()); ++t) {
-      batch.ids.push_back(static_cast<int32_t>(random.Index(rows)));
-    }
-    batch.EndText();
-    Workspace a, b;
-    const MatView<const float> left = expected->encoder->Forward(batch.View(), a);
-    const MatView<const float> right = (*loaded)->encoder->Forward(batch.View(), b);
-    REQUIRE(left.rows == right.rows);
-    for (size_t r = 0; r < left.rows; ++r) {
-      CHECK(test::SameBits({left.Row(r), left.cols}, {right.Row(r), right.cols}));
-    }
-  }
+bool WarnsOfBf16(const Model& model) {
+  const std::vector<std::string>& warnings = model.Info().warnings;
+  return std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
+    return warning.find("bf16") != warning.npos;
+  });
 }
 
-TEST_CASE("a prepared file has the bits of int8 at load") {
+TEST_CASE("a prepared file has the bits of its precision at load, on every tier") {
   size_t models = 0;
   for (const std::string& name : GoldenFolders()) {
     CAPTURE(name);
     const std::vector<std::string> texts = TextsOf(name);
     if (!Model::Load(DataPath(name)).ok() || texts.empty()) continue;
     const std::span<const std::string> all(texts);
-    const Model at_load = Model::Load(DataPath(name), Int8()).value();
-    Prepared prepared(name);
-    for (const LoadOptions& options : {LoadOptions(), Int8()}) {
-      const auto model = Model::Load(prepared.path(), options);
-      REQUIRE_MESSAGE(model.ok(), model.status().message());
-      CHECK(PrecisionName(*model->impl().encoder) == PrecisionName(*at_load.impl().encoder));
-      CHECK(model->Info().parameters == at_load.Info().parameters);
-      CHECK(SameVectors(model->Encode(all).value(), at_load.Encode(all).value()));
+    for (const Precision precision : kPrepared) {
+      const Model at_load = Model::Load(DataPath(name), As(precision)).value();
+      Prepared prepared(name, precision);
+      for (const LoadOptions& options : {LoadOptions(), As(precision)}) {
+        const auto model = Model::Load(prepared.path(), options);
+        REQUIRE_MESSAGE(model.ok(), model.status().message());
+        CHECK(PrecisionName(*model->impl().encoder) == PrecisionName(*at_load.impl().encoder));
+        CHECK(model->impl().options.precision == precision);
+        CHECK(model->Info().parameters == at_load.Info().parameters);
+        CHECK(WarnsOfBf16(*model) == WarnsOfBf16(at_load));
+        test::ForEachTier([&](CpuTier) {
+          CHECK(SameVectors(model->Encode(all).value(), at_load.Encode(all).value()));
+        });
+      }
     }
     ++models;
   }
   CHECK(models >= 15);
+}
+
+void CheckPreparedArchitecture(const std::string& name, Precision precision) {
+  const PartOptions parts = {.requires_tokenizer = false};
+  const Prepared prepared(name, precision, parts);
+  const auto expected = LoadModelParts(DataPath(name), As(precision), parts).value();
+  const auto loaded = LoadModelParts(prepared.path(), {}, parts);
+  REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
+  TokenBatch batch;
+  Random random(5);
+  const size_t rows = expected->encoder->spec().embeddings.vocab_size;
+  for (size_t t = 0; t < std::min<size_t>(20, expected->encoder->max_tokens()); ++t) {
+    batch.ids.push_back(static_cast<int32_t>(random.Index(rows)));
+  }
+  batch.EndText();
+  Workspace a, b;
+  const MatView<const float> left = expected->encoder->Forward(batch.View(), a);
+  const MatView<const float> right = (*loaded)->encoder->Forward(batch.View(), b);
+  REQUIRE(left.rows == right.rows);
+  for (size_t r = 0; r < left.rows; ++r) {
+    CHECK(test::SameBits({left.Row(r), left.cols}, {right.Row(r), right.cols}));
+  }
+}
+
+TEST_CASE("every architecture's prepared file has the bits of its precision at load") {
+  for (const auto& entry : std::filesystem::directory_iterator(DataPath("architectures"))) {
+    if (!entry.is_directory()) continue;
+    const std::string name = "architectures/" + entry.path().filename().string();
+    CAPTURE(name);
+    for (const Precision precision : kPrepared) CheckPreparedArchitecture(name, precision);
+  }
 }
 
 // Loads, and encodes every word; the first error.
@@ -237,8 +261,8 @@ Status Use(const std::string& path) {
   return model->impl().encoder->CheckBatch(batch.View());
 }
 
-TEST_CASE("a byte that flips anywhere in a prepared file is found") {
-  Prepared prepared("st-mean-norm");
+void CheckFlippedBytes(Precision precision) {
+  Prepared prepared("st-mean-norm", precision);
   REQUIRE(Use(prepared.path()).ok());
   const std::string good = prepared.bytes();
   // Steps of a prime reach every tensor; the header byte by byte in larger steps.
@@ -255,12 +279,16 @@ TEST_CASE("a byte that flips anywhere in a prepared file is found") {
     if (status.ok()) continue;
     CHECK(status.message().find("; ") != std::string::npos);
   }
-  for (const char* name : {"layers.0.qkv.weight", "layers.1.down.scale", "embeddings.word",
-                           "embeddings.position", "layers.0.up.input_scale"}) {
+  const bool int8 = precision == Precision::kInt8;
+  for (const char* name :
+       {"layers.0.qkv.weight", int8 ? "layers.0.down.scale" : "layers.0.up.bias", "embeddings.word",
+        "embeddings.position", int8 ? "layers.0.up.input_scale" : "layers.0.down.weight"}) {
     CAPTURE(std::string(name));
     const auto header =
         ParseSafetensorsHeader({reinterpret_cast<const uint8_t*>(good.data()), good.size()}, "")
             .value();
+    const auto has_name = [&](const TensorInfo& tensor) { return tensor.name == name; };
+    CHECK(std::any_of(header.tensors.begin(), header.tensors.end(), has_name));
     for (size_t i = 0; i < header.tensors.size(); ++i) {
       if (header.tensors[i].name != name) continue;
       std::string bad = good;
@@ -275,8 +303,12 @@ TEST_CASE("a byte that flips anywhere in a prepared file is found") {
   }
 }
 
-TEST_CASE("cut short, of another version, for another config: refused by name") {
-  Prepared prepared("st-mean-norm");
+TEST_CASE("a byte that flips anywhere in a prepared file is found") {
+  for (const Precision precision : kPrepared) CheckFlippedBytes(precision);
+}
+
+void CheckRefusals(Precision precision) {
+  Prepared prepared("st-mean-norm", precision);
   const std::string good = prepared.bytes();
   for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, good.size() / 2, good.size() - 1}) {
     prepared.Write(good.substr(0, size));
@@ -323,11 +355,52 @@ TEST_CASE("cut short, of another version, for another config: refused by name") 
   CHECK(Use(prepared.path()).ok());
 }
 
+TEST_CASE("cut short, of another version, for another config: refused by name") {
+  for (const Precision precision : kPrepared) CheckRefusals(precision);
+}
+
 TEST_CASE("prepared weights beside the original ones: what is asked for decides") {
-  Prepared prepared("st-mean-norm");
-  std::filesystem::copy(DataPath("st-mean-norm/model.safetensors"), prepared.path());
-  CHECK(PrecisionName(*Model::Load(prepared.path()).value().impl().encoder) == "f32");
-  CHECK(PrecisionName(*Model::Load(prepared.path(), Int8()).value().impl().encoder) == "int8");
+  for (const Precision prepared_for : kPrepared) {
+    Prepared prepared("st-mean-norm", prepared_for);
+    const auto name = [&](const LoadOptions& options) {
+      const auto model = Model::Load(prepared.path(), options);
+      return model.ok() ? PrecisionName(*model->impl().encoder) : model.status().message();
+    };
+    const auto is_mapped = [&](Precision precision) {
+      return Model::Load(prepared.path(), As(precision)).value().impl().encoder->weight_bytes() ==
+             0;
+    };
+    const Precision other = prepared_for == Precision::kInt8 ? Precision::kBF16 : Precision::kInt8;
+    for (const Precision precision : {other, Precision::kF32}) {
+      CHECK(name(As(precision)).find("leave the precision out") != std::string::npos);
+    }
+    std::filesystem::copy(DataPath("st-mean-norm/model.safetensors"), prepared.path());
+    CHECK(name({}) == "f32");
+    CHECK(name(As(Precision::kF32)) == "f32");
+    CHECK(name(As(Precision::kInt8)) == "int8");
+    CHECK(name(As(Precision::kBF16)) == "bf16");
+    CHECK(is_mapped(prepared_for));
+    CHECK_FALSE(is_mapped(other));
+  }
+}
+
+// Of the vectors of TextsOf("bert") by --precision int8, on every fused tier; and by bf16 where its
+// weights are widened.
+constexpr uint64_t kInt8Hash = 3010921329867361274u, kWidenedBf16Hash = 7561789041003123242u;
+
+TEST_CASE("the bits of int8 and of widened bf16 on every tier with fused multiply-add") {
+  const std::vector<std::string> texts = TextsOf("bert");
+  const auto hash = [&](const Model& model) {
+    const Vectors vectors = model.Encode(std::span<const std::string>(texts)).value();
+    return test::HashBits({vectors.data(), texts.size() * vectors.dimensions()});
+  };
+  const Model int8 = Model::Load(DataPath("bert"), Int8()).value();
+  const Model bf16 = Model::Load(DataPath("bert"), As(Precision::kBF16)).value();
+  test::ForEachFusedTier([&](CpuTier) {
+    CHECK(hash(int8) == kInt8Hash);
+    const std::string_view kernel = FindGemmKernel(PackedLayout::kBf16x16x2, 128).name;
+    if (kernel.find("-f32bf16") != kernel.npos) CHECK(hash(bf16) == kWidenedBf16Hash);
+  });
 }
 
 TEST_CASE("int8 respects the memory ceiling") {

@@ -11,6 +11,7 @@
 #include "models/json.h"
 #include "tests/support/pozor_command.h"
 #include "tools/quantize_gate.h"
+#include "tools/quantize_plan.h"
 
 namespace pozor::tools {
 namespace {
@@ -27,21 +28,33 @@ using testing::TestData;
 constexpr const char* kTexts =
     "A man plays a guitar.\nThe ferry leaves at nine.\n\nzebra over kitchen 1958\n";
 
+struct Preparing {
+  const char* model;
+  std::string precision;
+};
+
 TEST_CASE("quantize, then encode, verify and info") {
-  for (const char* name : {"bert", "st-mean-norm", "st-layernorm", "st-cls", "st-prompts"}) {
+  const Preparing cases[] = {{"bert", "int8"},         {"bert", "bf16"},   {"st-mean-norm", "int8"},
+                             {"st-layernorm", "int8"}, {"st-cls", "bf16"}, {"st-cls", "int8"},
+                             {"st-prompts", "int8"}};
+  for (const auto& [name, precision] : cases) {
     CAPTURE(std::string(name));
+    CAPTURE(precision);
+    const bool int8 = precision == "int8";
     const TemporaryFolder folder;
     const std::string out = folder.File("prepared"), model = TestData(name);
     const std::string texts = folder.Write("texts.txt", kTexts);
-    const ProcessResult made = Pozor({"quantize", model, "-o", out, "--force"});
+    const ProcessResult made =
+        Pozor({"quantize", model, "-o", out, "--force", "--precision", precision});
     CAPTURE(made.errors);
     REQUIRE(made.exit_code == 0);
     CHECK(made.output.find("SQNR") != std::string::npos);
     CHECK(made.output.find("cosine to f32: mean") != std::string::npos);
+    CHECK((made.output.find("calibrated on") != std::string::npos) == int8);
     CHECK(folder.List() == std::vector<std::string>{"prepared", "texts.txt"});
 
     const std::string at_load = folder.File("a.npy"), mapped = folder.File("b.npy");
-    CHECK(Pozor({"encode", model, texts, "--precision", "int8", "-o", at_load}).exit_code == 0);
+    CHECK(Pozor({"encode", model, texts, "--precision", precision, "-o", at_load}).exit_code == 0);
     CHECK(Pozor({"encode", out, texts, "-o", mapped}).exit_code == 0);
     CHECK(ReadFileOrEmpty(at_load) == ReadFileOrEmpty(mapped));
     CHECK(ReadFileOrEmpty(mapped).size() > 128);
@@ -49,17 +62,18 @@ TEST_CASE("quantize, then encode, verify and info") {
     CHECK(Pozor({"encode", file, texts, "-o", mapped}).exit_code == 0);
     CHECK(ReadFileOrEmpty(at_load) == ReadFileOrEmpty(mapped));
 
-    for (const std::string precision : {"f32", "bf16"}) {
-      const ProcessResult other = Pozor({"encode", out, texts, "--precision", precision});
+    for (const std::string asked : {"f32", int8 ? "bf16" : "int8"}) {
+      const ProcessResult other = Pozor({"encode", out, texts, "--precision", asked});
       CHECK(other.exit_code == 1);
-      CHECK(other.errors.find("prepared for int8, not those for " + precision) !=
+      CHECK(other.errors.find("prepared for " + precision + ", not those for " + asked) !=
             std::string::npos);
     }
     CHECK(Pozor({"verify", out}).exit_code == 0);
     const ProcessResult info = Pozor({"info", out});
-    CHECK(info.output.find("precision     int8") != std::string::npos);
-    CHECK(info.output.find("qkv int8, layers 0") != std::string::npos);
-    CHECK(info.output.find("built-in text, 149 texts") != std::string::npos);
+    CHECK(info.output.find("precision     " + precision) != std::string::npos);
+    CHECK(info.output.find("qkv " + precision + ", layers 0") != std::string::npos);
+    CHECK((info.output.find("built-in text, 149 texts") != std::string::npos) == int8);
+    CHECK(info.output.find("quality       cosine to f32") != std::string::npos);
     const JsonDocument json = ParseJson(Pozor({"info", out, "--json"}).output, "info").value();
     const JsonValue* products = json->Find("model")->Find("products");
     REQUIRE(products != nullptr);
@@ -67,7 +81,8 @@ TEST_CASE("quantize, then encode, verify and info") {
     CHECK_FALSE(products->items()[0].Find("kernel")->as_string().empty());
 
     // Again, over the folder; and damaged.
-    CHECK(Pozor({"quantize", model, "-o", out, "--force", "--no-gate"}).exit_code == 0);
+    CHECK(Pozor({"quantize", model, "-o", out, "--precision", precision, "--no-gate"}).exit_code ==
+          0);
     std::string bytes = ReadFileOrEmpty(file);
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
     folder.Write("prepared/pozor.safetensors", bytes);
@@ -82,6 +97,7 @@ TEST_CASE("single products, mixed, own texts") {
   const TemporaryFolder folder;
   const std::string model = TestData("bert"), out = folder.File("out");
   const std::string texts = folder.Write("texts.txt", kTexts);
+  // Those that are not int8; bf16 ones end in "b".
   const auto products = [&](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"quantize", model, "-o", out, "--force", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -91,15 +107,23 @@ TEST_CASE("single products, mixed, own texts") {
     std::vector<std::string> names;
     const JsonDocument report = ParseJson(made.output, "report").value();
     for (const JsonValue& product : report->Find("products")->items()) {
-      if (product.Find("precision")->as_string() != "f32") continue;
+      const std::string_view precision = product.Find("precision")->as_string();
+      if (precision == "int8") continue;
+      CHECK((precision == "f32" || precision == "bf16"));
       names.push_back(std::to_string(product.Find("layer")->as_int()) + "." +
-                      std::string(product.Find("product")->as_string()));
+                      std::string(product.Find("product")->as_string()) +
+                      (precision == "bf16" ? "b" : ""));
     }
     CHECK(Pozor({"encode", out, texts, "-o", folder.File("v.npy")}).exit_code == 0);
     return names;
   };
-  const size_t layers = products({"--products", "down=f32"}).size();
-  CHECK(products({"--precision", "mixed"}).size() == layers);
+  const std::vector<std::string> down = products({"--products", "down=bf16"});
+  CHECK(down.front() == "0.downb");
+  CHECK(products({"--precision", "mixed"}) == down);
+  CHECK(products({"--products", "down=f32"}).size() == down.size());
+  CHECK(products({"--precision", "mixed", "--products", "down=int8"}).empty());
+  CHECK(products({"--precision", "bf16", "--products", "qkv=int8,attention=int8,up=int8"}).size() ==
+        2 * down.size());
   CHECK(products({}).empty());
   CHECK(products({"--calibration", texts, "--gate-text", texts}).empty());
   CHECK(products({"--products", "0.qkv=f32"}) == std::vector<std::string>{"0.qkv", "0.attention"});
@@ -156,7 +180,7 @@ TEST_CASE("wrong uses and refusals are one line, and write nothing") {
   const Case cases[] = {
       {{model}, 2, "--output"},
       {{model, "-o", out, "--precision", "int4"}, 2, "int4"},
-      {{model, "-o", out, "--precision", "bf16"}, 2, "bf16"},
+      {{model, "-o", out, "--precision", "f32"}, 2, "f32"},
       {{model, "-o", out, "--products", "down"}, 2, "'down'"},
       {{model, "-o", out, "--products", "down=f16"}, 2, "names no precision"},
       {{model, "-o", out, "--products", "99.down=f32"}, 2, "names no layer"},
@@ -184,13 +208,62 @@ TEST_CASE("wrong uses and refusals are one line, and write nothing") {
   CHECK(Pozor({"verify", model}).exit_code == 2);
 }
 
+// "0.up=f32 1.down=bf16": products in another format than `lowest`, attention's own left out.
+std::string Promotions(const PrecisionPlan& plan, NumberFormat lowest) {
+  std::string text;
+  for (size_t layer = 0; layer < plan.size(); ++layer) {
+    for (size_t kind = 0; kind < kProductKinds; ++kind) {
+      const auto product = static_cast<ProductKind>(kind);
+      const ProductChoice& choice = plan[layer][product];
+      if (product == ProductKind::kAttention || choice.format == lowest) continue;
+      text += (text.empty() ? "" : " ") + std::to_string(layer) + "." +
+              std::string(ProductName(product)) + "=" +
+              std::string(NumberFormatName(choice.format));
+    }
+  }
+  return text;
+}
+
+TEST_CASE("the gate promotes the noisiest input's product, to bf16 where the plan has it") {
+  EncoderSpec spec;
+  spec.layers.resize(2);
+  std::vector<LayerSqnr> sqnr(2);
+  sqnr[0] = {41, 0, 39, 40, 38};  // by ProductKind; attention has none
+  sqnr[1] = {36, 0, 42, 43, 37};
+  struct Case {
+    QuantizeTarget target;
+    NumberFormat lowest;
+    const char* once;
+    const char* thrice;
+  };
+  const Case cases[] = {
+      {QuantizeTarget::kInt8, NumberFormat::kInt8, "1.qkv=f32", "0.down=f32 1.qkv=f32 1.down=f32"},
+      {QuantizeTarget::kBf16, NumberFormat::kBf16, "1.qkv=f32", "0.down=f32 1.qkv=f32 1.down=f32"},
+      {QuantizeTarget::kMixed, NumberFormat::kInt8, "0.down=bf16 1.qkv=bf16 1.down=bf16",
+       "0.output=bf16 0.up=bf16 0.down=bf16 1.qkv=bf16 1.down=bf16"}};
+  for (const Case& c : cases) {
+    PrecisionPlan plan = MakePlan(c.target, "", spec).value();
+    CHECK(PromoteWorst(c.target, sqnr, &plan));
+    CHECK(Promotions(plan, c.lowest) == c.once);
+    CHECK(plan[1][ProductKind::kQkv].reason == "promoted by the gate: SQNR 36.0 dB");
+    CHECK(plan[1][ProductKind::kAttention].format == NumberFormat::kF32);  // as Q, K and V
+    CHECK(PromoteWorst(c.target, sqnr, &plan));
+    CHECK(PromoteWorst(c.target, sqnr, &plan));
+    CHECK(Promotions(plan, c.lowest) == c.thrice);
+    size_t more = 0;
+    while (PromoteWorst(c.target, sqnr, &plan)) ++more;
+    CHECK(more == (c.target == QuantizeTarget::kMixed ? 3 + 8 : 5));  // then from bf16 to f32
+    CHECK(Promotions(plan, NumberFormat::kF32).empty());
+  }
+}
+
 TEST_CASE("the gate's numbers") {
   GateTexts texts;
   texts.texts = {"a", "b", "c", "d", "long"};
   texts.short_texts = 4;
   const std::vector<float> f32 = {1, 0, 0, 1, 1, 1, 1, 2, 3, 4};
   const GateResult same = Compare(f32, f32, texts);
-  CHECK(same.Failures().empty());
+  CHECK(same.Failures(kInt8Limits).empty());
   CHECK(same.mean == doctest::Approx(1));
   CHECK(same.rank == doctest::Approx(1));
   CHECK(same.top10 == 1);
@@ -201,7 +274,9 @@ TEST_CASE("the gate's numbers") {
   CHECK(near.mean == doctest::Approx(0.95));
   CHECK(near.least == doctest::Approx(0.8));
   CHECK(near.long_mean == doctest::Approx(1));
-  CHECK(near.Failures().find("mean cosine 0.95000 is below 0.999") != std::string::npos);
+  CHECK(near.Failures(kInt8Limits).find("mean cosine 0.95000 is below 0.999") != std::string::npos);
+  CHECK(near.Failures(kBf16Limits).find("mean cosine 0.95000 is below 0.9999") !=
+        std::string::npos);
   const std::vector<std::string_view> lines(
       40, std::string_view("forty bytes of a short sentence, so so."));
   const GateTexts made = MakeGateTexts(lines);

@@ -44,7 +44,8 @@ void AddSweeps(VerbParser& parser, BenchOptions* options) {
   app.add_option("--cpu", options->tiers, "e.g. avx2,avx512; 'all' of this machine (auto)")
       ->delimiter(',')
       ->type_name("TIER,...");
-  app.add_option("--precision", options->precisions, "e.g. f32,int8 (f32; a prepared model: its own)")
+  app.add_option("--precision", options->precisions,
+                 "e.g. f32,int8 (f32; a prepared model: its own)")
       ->delimiter(',')
       ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->type_name("P,...");

@@ -8,9 +8,10 @@ namespace pozor::tools {
 
 int QuantizeVerb(std::span<char* const> arguments) {
   VerbParser parser("quantize",
-                    "A model folder with prepared weights: quantised on a calibration text, "
-                    "packed, checked against f32 and mapped at load. The other verbs take it as "
-                    "any model, with the bits that --precision int8 gives at load.",
+                    "A model folder with prepared weights: quantised on a calibration text or "
+                    "rounded to bf16, packed, checked against f32 and mapped at load. The other "
+                    "verbs take it as any model, with the bits that --precision int8 or bf16 "
+                    "gives at load.",
                     "pozor quantize all-MiniLM-L6-v2 -o minilm-int8\n"
                     "  pozor encode minilm-int8 sentences.txt -o vectors.npy");
   QuantizeRequest request;
@@ -19,18 +20,23 @@ int QuantizeVerb(std::span<char* const> arguments) {
   parser.AddModelAndInputs(true, 0);
   app.add_option("-o,--output", request.output, "folder to make")->type_name("OUT")->required();
   parser.AddChoice<QuantizeTarget>(
-      "--precision", &target, {{"int8", QuantizeTarget::kInt8}, {"mixed", QuantizeTarget::kMixed}},
-      "int8 (default), or mixed: the feed-forward's second product in f32");
+      "--precision", &target,
+      {{"int8", QuantizeTarget::kInt8},
+       {"bf16", QuantizeTarget::kBf16},
+       {"mixed", QuantizeTarget::kMixed}},
+      "int8 (default); bf16: weights in bf16; mixed: int8 but for the feed-forward's second "
+      "product, in bf16");
   app.add_option("--products", request.products,
-                 "precision of single products, e.g. down=f32,5.qkv=f32; products are qkv, "
+                 "precision of single products, e.g. down=bf16,5.qkv=f32; products are qkv, "
                  "attention, output, up and down")
       ->type_name("LIST");
   app.add_option("--calibration", request.calibration, "texts to calibrate on (a built-in text)")
       ->type_name("FILE");
   app.add_option("--gate-text", request.gate_texts, "texts of the gate (a built-in text)")
       ->type_name("FILE");
-  app.add_flag("--gate,!--no-gate", request.gate,
-               "compare with f32; put products in f32 until it is near enough (on)");
+  app.add_flag(
+      "--gate,!--no-gate", request.gate,
+      "compare with f32; put products in f32 (mixed: in bf16) until it is near enough (on)");
   app.add_flag("--force", request.force, "write the weights whatever the gate says");
   AddInputFormat(parser, &request.input_format, &request.text_field, &request.header);
   AddMemoryOption(parser, &request.load);
