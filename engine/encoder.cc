@@ -15,24 +15,26 @@ MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& works
                                       const Sinks& sinks, RowsRead rows) const {
   ForwardPass pass(*impl_, batch, workspace, sinks.profile);
   if (batch.tokens() == 0) return pass.hidden();
-  const size_t layers = impl_->layers.size();
   const Range all;
 
   pass.Embed(all);
-  for (size_t l = 0; l < layers; ++l) {
-    if (sinks.hidden_states) sinks.hidden_states(l, pass.hidden());
-    pass.PreNorm(l, Sublayer::kAttention, all);
-    pass.EmitInput(l, ProductKind::kQkv, sinks);
-    pass.Qkv(l, all);
-    pass.FinishQkv(l, all);
-    pass.Attend(l, all, all, 0);
-    pass.EmitAttention(l, sinks);
-    if (l + 1 == layers && rows == RowsRead::kFirst) pass.KeepFirstRows();
-    pass.EmitInput(l, ProductKind::kOutput, sinks);
-    pass.QuantizeContext(l, all);
-    pass.AttentionOutput(l, all);
-    pass.PostNorm(l, Sublayer::kAttention, all);
-
+  for (size_t l = 0; l < impl_->layers.size(); ++l) {
+    if (!impl_->Continues(l)) {
+      const size_t number = impl_->numbers[l];
+      if (sinks.hidden_states) sinks.hidden_states(number, pass.hidden());
+      pass.PreNorm(l, Sublayer::kAttention, all);
+      pass.EmitInput(l, ProductKind::kQkv, sinks);
+      pass.Qkv(l, all);
+      pass.FinishQkv(l, all);
+      pass.Attend(l, all, all, 0);
+      pass.EmitAttention(l, sinks);
+      const bool last = number == impl_->numbers.back();
+      if (last && rows == RowsRead::kFirst) pass.KeepFirstRows();
+      pass.EmitInput(l, ProductKind::kOutput, sinks);
+      pass.QuantizeContext(l, all);
+      pass.AttentionOutput(l, all);
+      pass.PostNorm(l, Sublayer::kAttention, all);
+    }
     pass.PreNorm(l, Sublayer::kFeedForward, all);
     pass.Route(l, all);
     pass.EmitInput(l, ProductKind::kUp, sinks);
@@ -44,7 +46,7 @@ MatView<const float> Encoder::Forward(const RaggedBatch& batch, Workspace& works
     pass.Convolve(l, all);
   }
   pass.FinalNorm(all);
-  if (sinks.hidden_states) sinks.hidden_states(layers, pass.hidden());
+  if (sinks.hidden_states) sinks.hidden_states(impl_->numbers.back() + 1, pass.hidden());
   return pass.hidden();
 }
 

@@ -72,6 +72,39 @@ Status CheckConvolution(const EncoderSpec& spec) {
                      " cannot be; check the model's config");
 }
 
+// What a layer behind a bottleneck cannot have.
+bool IsAdorned(const LayerSpec& layer) {
+  return layer.global_query.weight.present() || layer.experts.count != 0 ||
+         layer.second_attention_norm.gamma.present() || layer.query_norm.gamma.present();
+}
+
+// The first part of every layer leads into the bottleneck, the last one out of it.
+Status CheckParts(const EncoderSpec& spec) {
+  const auto wrong = [&](const std::string& what) {
+    return Unsupported(spec.architecture + ": " + what + " cannot be; check the model's config");
+  };
+  const bool narrow = spec.bottleneck != 0, post = spec.norm_place == NormPlace::kPost;
+  for (size_t l = 0; l < spec.layers.size(); ++l) {
+    const LayerSpec& layer = spec.layers[l];
+    const bool first = !layer.continues;
+    const bool last = l + 1 == spec.layers.size() || !spec.layers[l + 1].continues;
+    const bool plain =
+        post && !spec.convolution.linear.weight.present() && spec.relative_positions.span == 0;
+    if ((l == 0 && !first) || (!plain && (!first || narrow))) return wrong("layers in such parts");
+    const bool fits = layer.narrow.weight.present() == (narrow && first) &&
+                      layer.widen.weight.present() == (narrow && last) &&
+                      (narrow || !layer.narrow_query.weight.present()) &&
+                      !(narrow && IsAdorned(layer));
+    if (!fits) return wrong("a bottleneck like that of layer " + std::to_string(l));
+  }
+  const EmbeddingSpec& words = spec.embeddings;
+  const bool plain = words.position_kind != PositionKind::kNone && words.word_scale == 1.0f &&
+                     words.projection.weight.present() && post;
+  return (words.projects_words && !plain) || (words.trigrams && !words.projects_words)
+             ? wrong("a projection of words like this")
+             : Status();
+}
+
 // Norms beyond the two of every layer are root mean square ones, but for those over whole rows.
 Status CheckNorms(const EncoderSpec& spec) {
   const bool rms = spec.norm_kind == NormKind::kRmsNorm;
@@ -119,6 +152,7 @@ Status CheckSizes(const EncoderSpec& spec) {
     size_t value;
   };
   const Named sizes[] = {{"hidden size", spec.hidden},
+                         {"bottleneck size", spec.layer_columns()},
                          {"number of heads", spec.heads},
                          {"head size", spec.head_dim},
                          {"intermediate size", spec.intermediate},
@@ -141,6 +175,7 @@ Status CheckSizes(const EncoderSpec& spec) {
   POZOR_RETURN_IF_ERROR(CheckRelativePositions(spec));
   POZOR_RETURN_IF_ERROR(CheckConvolution(spec));
   POZOR_RETURN_IF_ERROR(CheckExperts(spec));
+  POZOR_RETURN_IF_ERROR(CheckParts(spec));
   if (embeddings.position_kind == PositionKind::kNone) return {};
   const size_t limit =
       embeddings.position_kind == PositionKind::kLearned ? kLargestSize : kLongestComputedTable;
@@ -182,6 +217,8 @@ class Loader {
   Status PositionScores(const LinearRef& ref, float scale, Linear* scores);
   Status RelativeTable();
   Status Convolution();
+  Status Attention(size_t l, LayerWeights* layer);
+  Status Bottleneck(const LayerSpec& ref, LayerWeights* layer);
   Status ScoreBiases();
   Status Rotations();
   Status StoredRotation(const RotarySpec& rotary, float* table);
@@ -218,22 +255,21 @@ Status Loader::Embeddings() {
       Table(embeddings.word, embeddings.vocab_size, embeddings.size, &model_.word));
   POZOR_RETURN_IF_ERROR(PositionTable());
   if (embeddings.type.present()) {
-    POZOR_RETURN_IF_ERROR(
-        Table(embeddings.type, embeddings.type_count, embeddings.size, &model_.type));
+    POZOR_RETURN_IF_ERROR(Table(embeddings.type, embeddings.type_count,
+                                model_.spec.embedding_columns(), &model_.type));
   }
-  const size_t normed = embeddings.norm_place == EmbeddingNorm::kAfterProjection
-                            ? model_.spec.hidden
-                            : embeddings.size;
-  POZOR_RETURN_IF_ERROR(Norm(embeddings.norm, normed, &model_.embedding_norm));
+  POZOR_RETURN_IF_ERROR(
+      Norm(embeddings.norm, model_.spec.embedding_norm_columns(), &model_.embedding_norm));
   if (!embeddings.projection.weight.present()) return {};
   const LinearBlock block{.ref = &embeddings.projection, .out = model_.spec.hidden};
-  return Product({&block, 1}, embeddings.size, Activation::kNone, &model_.projection);
+  return Product({&block, 1}, embeddings.projection_inputs(), Activation::kNone,
+                 &model_.projection);
 }
 
 // Angle of position p and frequency k: p / 10000^(2k / size) (Vaswani et al. 2017, section 3.5).
 Status Loader::PositionTable() {
   const EmbeddingSpec& embeddings = model_.spec.embeddings;
-  const size_t size = embeddings.size;
+  const size_t size = model_.spec.embedding_columns();
   if (embeddings.position_kind == PositionKind::kNone) return {};
   if (embeddings.position_kind == PositionKind::kLearned) {
     return Table(embeddings.position, embeddings.max_positions, size, &model_.position);
@@ -307,58 +343,87 @@ Status Loader::StoredRotation(const RotarySpec& rotary, float* table) {
 }
 
 Status Loader::Layer(size_t l) {
-  const EncoderSpec& spec = model_.spec;
-  const LayerSpec& ref = spec.layers[l];
-  LayerWeights& layer = model_.layers[l];
+  const LayerSpec& ref = model_.spec.layers[l];
+  LayerWeights* layer = &model_.layers[l];
   if (ref.same_as != kNone) {
-    layer = model_.layers[ref.same_as].Alias();
+    *layer = model_.layers[ref.same_as].Alias();
     return {};
   }
-  const size_t inner = model_.attention_columns();
+  if (!ref.continues) POZOR_RETURN_IF_ERROR(Attention(l, layer));
+  POZOR_RETURN_IF_ERROR(FeedForward(l, layer));
+  POZOR_RETURN_IF_ERROR(LayerNorms(ref, layer));
+  return Bottleneck(ref, layer);
+}
+
+Status Loader::Attention(size_t l, LayerWeights* layer) {
+  const EncoderSpec& spec = model_.spec;
+  const LayerSpec& ref = spec.layers[l];
+  const size_t inner = model_.attention_columns(), columns = spec.layer_columns();
   const auto heads = [&](const LinearRef& linear, size_t count) {
     return LinearBlock{.ref = &linear,
                        .out = count * spec.head_dim,
                        .group = spec.head_dim,
                        .padded_group = model_.head_stride};
   };
-  const std::array<LinearBlock, 3> qkv = {heads(ref.query, spec.heads),
+  const std::array<LinearBlock, 3> all = {heads(ref.query, spec.heads),
                                           heads(ref.key, model_.kv_heads()),
                                           heads(ref.value, model_.kv_heads())};
-  POZOR_RETURN_IF_ERROR(Product(qkv, spec.hidden, Activation::kNone, &layer.qkv,
-                                FormatOf(model_.precision, l, ProductKind::kQkv)));
+  const std::span<const LinearBlock> qkv(all);
+  const bool value_apart = ref.narrow_query.weight.present();
+  const NumberFormat format = FormatOf(model_.precision, l, ProductKind::kQkv);
+  POZOR_RETURN_IF_ERROR(
+      Product(qkv.first(value_apart ? 2 : 3), columns, Activation::kNone, &layer->qkv, format));
+  if (value_apart) {
+    POZOR_RETURN_IF_ERROR(
+        Product(qkv.last(1), spec.hidden, Activation::kNone, &layer->value, format));
+  }
   if (ref.global_query.weight.present()) {
     const std::array<LinearBlock, 3> global = {heads(ref.global_query, spec.heads),
                                                heads(ref.global_key, model_.kv_heads()),
                                                heads(ref.global_value, model_.kv_heads())};
-    POZOR_RETURN_IF_ERROR(Product(global, spec.hidden, Activation::kNone, &layer.global_qkv,
-                                  FormatOf(model_.precision, l, ProductKind::kQkv)));
+    POZOR_RETURN_IF_ERROR(Product(global, columns, Activation::kNone, &layer->global_qkv, format));
   }
-  const LinearBlock output{.ref = &ref.attention_output, .out = spec.hidden};
-  POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer.attention_output,
+  const LinearBlock output{.ref = &ref.attention_output, .out = columns};
+  POZOR_RETURN_IF_ERROR(Product({&output, 1}, inner, Activation::kNone, &layer->attention_output,
                                 FormatOf(model_.precision, l, ProductKind::kOutput)));
-  POZOR_RETURN_IF_ERROR(LayerNorms(ref, &layer));
-  POZOR_RETURN_IF_ERROR(Positions(ref, &layer));
-
-  return FeedForward(l, &layer);
+  POZOR_RETURN_IF_ERROR(Norm(ref.attention_norm, columns, &layer->attention_norm));
+  return Positions(ref, layer);
 }
 
 Status Loader::FeedForward(size_t l, LayerWeights* layer) {
   const EncoderSpec& spec = model_.spec;
   const LayerSpec& ref = spec.layers[l];
+  const size_t columns = spec.layer_columns();
+  POZOR_RETURN_IF_ERROR(Norm(ref.ffn_norm, columns, &layer->ffn_norm));
   if (ref.experts.count != 0) return Experts(l, &layer->experts);
   const bool gated = ref.ffn_gate.weight.present();
   const LinearBlock up{.ref = &ref.ffn_up, .out = spec.intermediate};
   const NumberFormat up_format = FormatOf(model_.precision, l, ProductKind::kUp);
-  POZOR_RETURN_IF_ERROR(Product({&up, 1}, spec.hidden, gated ? Activation::kNone : spec.activation,
+  POZOR_RETURN_IF_ERROR(Product({&up, 1}, columns, gated ? Activation::kNone : spec.activation,
                                 &layer->ffn_up, up_format));
   if (gated) {
     const LinearBlock gate{.ref = &ref.ffn_gate, .out = spec.intermediate};
     POZOR_RETURN_IF_ERROR(
-        Product({&gate, 1}, spec.hidden, Activation::kNone, &layer->ffn_gate, up_format));
+        Product({&gate, 1}, columns, Activation::kNone, &layer->ffn_gate, up_format));
   }
-  const LinearBlock down{.ref = &ref.ffn_down, .out = spec.hidden};
+  const LinearBlock down{.ref = &ref.ffn_down, .out = columns};
   return Product({&down, 1}, spec.intermediate, Activation::kNone, &layer->ffn_down,
                  FormatOf(model_.precision, l, ProductKind::kDown));
+}
+
+Status Loader::Bottleneck(const LayerSpec& ref, LayerWeights* layer) {
+  const size_t hidden = model_.spec.hidden, columns = model_.spec.bottleneck;
+  const auto product = [&](const LinearRef& linear, size_t in, size_t out, Linear* made) -> Status {
+    if (!linear.weight.present()) return {};
+    const LinearBlock block{.ref = &linear, .out = out};
+    return Product({&block, 1}, in, Activation::kNone, made);
+  };
+  POZOR_RETURN_IF_ERROR(product(ref.narrow, hidden, columns, &layer->narrow));
+  POZOR_RETURN_IF_ERROR(product(ref.narrow_query, hidden, columns, &layer->narrow_query));
+  POZOR_RETURN_IF_ERROR(product(ref.widen, columns, hidden, &layer->widen));
+  POZOR_RETURN_IF_ERROR(Norm(ref.narrow_norm, columns, &layer->narrow_norm));
+  POZOR_RETURN_IF_ERROR(Norm(ref.narrow_query_norm, columns, &layer->narrow_query_norm));
+  return Norm(ref.widen_norm, hidden, &layer->widen_norm);
 }
 
 // The router stays f32 whatever the weights are: what it rounds would choose other experts.
@@ -430,8 +495,6 @@ Status Loader::Convolution() {
 
 Status Loader::LayerNorms(const LayerSpec& ref, LayerWeights* layer) {
   const size_t hidden = model_.spec.hidden, head = model_.spec.head_dim;
-  POZOR_RETURN_IF_ERROR(Norm(ref.attention_norm, hidden, &layer->attention_norm));
-  POZOR_RETURN_IF_ERROR(Norm(ref.ffn_norm, hidden, &layer->ffn_norm));
   POZOR_RETURN_IF_ERROR(Norm(ref.attention_output_norm, hidden, &layer->attention_output_norm));
   POZOR_RETURN_IF_ERROR(Norm(ref.ffn_output_norm, hidden, &layer->ffn_output_norm));
   POZOR_RETURN_IF_ERROR(Norm(ref.second_attention_norm, hidden, &layer->second_attention_norm));
@@ -515,6 +578,10 @@ Result<std::unique_ptr<Encoder::Impl>> Encoder::Impl::Make(EncoderSpec spec) {
                            : 1.0f / std::sqrt(static_cast<float>(model->spec.head_dim));
   model->layers.resize(model->spec.layers.size());
   model->IndexDistances();
+  for (size_t l = 0, number = 0; l < model->layers.size(); ++l) {
+    if (l != 0 && !model->spec.layers[l].continues) ++number;
+    model->numbers.push_back(number);
+  }
   return model;
 }
 

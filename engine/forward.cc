@@ -28,7 +28,8 @@ MatView<const float> Const(MatView<float> x) { return {x.data, x.rows, x.cols, x
 
 // The layout of a pass's workspace, in floats. Both the size and the pointers come from here.
 struct Layout {
-  size_t positions, embedded, hidden, windows, normed, qkv, global_qkv, context, up, gate, scratch;
+  size_t positions, embedded, hidden, windows, normed, narrow, narrow_query, qkv, global_qkv,
+      context, up, gate, scratch;
   size_t choices, logits, slot_rows, slot_bytes;        // experts
   size_t input_bytes, context_bytes, up_bytes, scales;  // int8
   size_t unit_stride;
@@ -40,7 +41,7 @@ struct Layout {
     const auto rows = [tokens](size_t cols) { return RoundUp(tokens * RowStride(cols), 16); };
     const bool pre = spec.norm_place == NormPlace::kPre;
     positions = RoundUp(tokens, 16);
-    embedded = model.projection.present() ? rows(spec.embeddings.size) : 0;
+    embedded = model.projection.present() ? rows(spec.embeddings.projection_inputs()) : 0;
     hidden = rows(spec.hidden);
     const size_t beside = spec.convolution.linear.taps / 2;  // as if each token were a text
     windows = model.convolution.present()
@@ -48,6 +49,8 @@ struct Layout {
                   : 0;
     const bool second = spec.layers.front().second_attention_norm.gamma.present();
     normed = pre || second ? rows(spec.hidden) : 0;
+    narrow = rows(spec.bottleneck);
+    narrow_query = model.layers.front().narrow_query.present() ? narrow : 0;
     unit_stride = tokens * model.head_stride + 16;
     qkv = model.head_units() * unit_stride;
     global_qkv = globals ? qkv : 0;
@@ -70,7 +73,7 @@ struct Layout {
     const auto bytes = [int8](size_t count, size_t cols) {
       return int8 ? count * QuantizedStride(cols) / sizeof(float) : 0;
     };
-    input_bytes = bytes(tokens, spec.hidden);
+    input_bytes = bytes(tokens, spec.layer_columns());
     context_bytes = bytes(tokens, model.attention_columns());
     up_bytes = bytes(slots, spec.intermediate);
     slot_bytes = bytes(chosen == 0 ? 0 : slots, spec.hidden);
@@ -83,8 +86,8 @@ struct Layout {
     const size_t global = workers == 1 ? global_qkv : 2 * global_qkv;
     const size_t quantized = input_bytes + context_bytes + up_bytes + slot_bytes + 5 * scales;
     const size_t experts = 3 * choices + logits + slot_rows;
-    return positions + embedded + hidden + windows + normed + attention_and_ffn + global + scratch +
-           quantized + experts;
+    return positions + embedded + hidden + windows + normed + narrow + narrow_query +
+           attention_and_ffn + global + scratch + quantized + experts;
   }
 };
 
@@ -103,13 +106,17 @@ size_t LongestText(const RaggedBatch& batch) {
 }  // namespace
 
 uint64_t Encoder::Impl::MultiplyAdds(size_t tokens) const {
-  const uint64_t inner = attention_columns();
-  const uint64_t ffn = (gated() ? 3u : 2u) * spec.intermediate;
-  uint64_t columns = 0;
-  for (const LayerSpec& layer : spec.layers) {
-    columns += 4 * inner + ffn * std::max<size_t>(layer.experts.chosen, 1);
+  uint64_t each = 0;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const LayerWeights& layer = layers[l];
+    for (const Linear* linear :
+         {&layer.qkv, &layer.value, &layer.attention_output, &layer.ffn_gate, &layer.ffn_up,
+          &layer.ffn_down, &layer.narrow, &layer.narrow_query, &layer.widen}) {
+      each += uint64_t{linear->in()} * linear->out();
+    }
+    each += uint64_t{2} * spec.layers[l].experts.chosen * spec.hidden * spec.intermediate;
   }
-  return tokens * spec.hidden * columns;
+  return tokens * each;
 }
 
 size_t ForwardPass::Bytes(const Encoder::Impl& model, size_t tokens, size_t longest_text,
@@ -143,11 +150,13 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
   int32_t* positions = reinterpret_cast<int32_t*>(workspace.Take(layout.positions));
   CountPositions(positions);
   positions_ = positions;
-  embedded_ = matrix(workspace.Take(layout.embedded), spec.embeddings.size);
+  embedded_ = matrix(workspace.Take(layout.embedded), spec.embeddings.projection_inputs());
   hidden_ = matrix(workspace.Take(layout.hidden), spec.hidden);
   windows_ = workspace.Take(layout.windows);
   PlaceWindows();
   normed_ = matrix(workspace.Take(layout.normed), spec.hidden);
+  narrow_ = matrix(workspace.Take(layout.narrow), spec.bottleneck);
+  narrow_query_ = matrix(workspace.Take(layout.narrow_query), spec.bottleneck);
   scratch_ = workspace.Take(layout.scratch);
   scratch_floats_ = layout.scratch_each;
   attention_floats_ = layout.attention_each;
@@ -159,7 +168,7 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
     auto* scales = reinterpret_cast<RowScale*>(workspace.Take(layout.scales));
     return QuantizedRows{values, QuantizedStride(cols), scales, groups};
   };
-  input_bytes_ = bytes(layout.input_bytes, spec.hidden, 1);
+  input_bytes_ = bytes(layout.input_bytes, spec.layer_columns(), 1);
   context_bytes_ = bytes(layout.context_bytes, model.attention_columns(), 1);
   slot_bytes_ = bytes(layout.slot_bytes, spec.hidden, 1);
   choices_ = reinterpret_cast<int32_t*>(workspace.Take(layout.choices));
@@ -234,6 +243,7 @@ void ForwardPass::Embed(Range rows) {
   const ZoneTimer timer(profile_, Zone::kEmbed);
   rows = Clip(rows, rows_);
   const EmbeddingSpec& embeddings = model_.spec.embeddings;
+  if (embeddings.projects_words) return EmbedWords(rows);
   const MatView<float> sum = Part(model_.projection.present() ? embedded_ : hidden_, rows);
   EmbedArgs args;
   args.word = model_.word;
@@ -262,6 +272,58 @@ void ForwardPass::Embed(Range rows) {
   KeepEmbedded(rows);
 }
 
+// h = norm((position + type) + words W + b)
+void ForwardPass::EmbedWords(Range rows) {
+  const MatView<float> hidden = Part(hidden_, rows);
+  EmbedArgs args;
+  args.word = model_.position;
+  args.ids = positions_ + rows.begin;
+  args.type = model_.type;
+  args.types = batch_.types.empty() ? nullptr : batch_.types.data() + rows.begin;
+  args.tokens = hidden.rows;
+  args.cols = hidden.cols;
+  args.out = hidden.data;
+  args.out_stride = hidden.stride;
+  EmbedSum(args);
+  CopyWords(rows);
+  AddToHidden(model_.projection, embedded_, rows);
+  NormRowsInto(0, Sublayer::kAttention, model_.embedding_norm, hidden, hidden, rows.begin);
+}
+
+// The words that the projection reads.
+void ForwardPass::CopyWords(Range rows) {
+  const EmbeddingSpec& embeddings = model_.spec.embeddings;
+  const auto copy = [&](float* out, int32_t token, int32_t begin, int32_t end) {
+    if (token < begin || token >= end) {
+      std::fill_n(out, embeddings.size, 0.0f);
+    } else {
+      const auto id = static_cast<size_t>(batch_.ids[static_cast<size_t>(token)]);
+      std::copy_n(model_.word + id * embeddings.size, embeddings.size, out);
+    }
+  };
+  for (size_t text = 0; text < batch_.texts(); ++text) {
+    const int32_t begin = batch_.starts[text], end = batch_.starts[text + 1];
+    const int32_t first = std::max(begin, static_cast<int32_t>(rows.begin));
+    for (int32_t t = first; t < std::min(end, static_cast<int32_t>(rows.end)); ++t) {
+      float* out = embedded_.Row(static_cast<size_t>(t));
+      if (!embeddings.trigrams) copy(out, t, begin, end);
+      for (int32_t i = 0; embeddings.trigrams && i < 3; ++i) {
+        copy(out + static_cast<size_t>(i) * embeddings.size, t + 1 - i, begin, end);
+      }
+    }
+  }
+}
+
+// h += x W + b, of the wide rows.
+void ForwardPass::AddToHidden(const Linear& linear, MatView<float> x, Range rows) {
+  GemmArgs args = Product(linear, {Const(x), {}}, rows, {});
+  args.epilogue.c = hidden_.Row(rows.begin);
+  args.epilogue.c_stride = hidden_.stride;
+  args.epilogue.residual = args.epilogue.c;
+  args.epilogue.residual_stride = hidden_.stride;
+  Gemm(args);
+}
+
 NormArgs ForwardPass::NormArguments(const NormWeights& norm, MatView<float> x,
                                     MatView<float> out) const {
   NormArgs args;
@@ -280,7 +342,14 @@ NormArgs ForwardPass::NormArguments(const NormWeights& norm, MatView<float> x,
 void ForwardPass::NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out) {
   if (norm.gamma == nullptr) return;
   const NormArgs args = NormArguments(norm, x, out);
-  model_.spec.norm_kind == NormKind::kRmsNorm ? RmsNorm(args) : LayerNorm(args);
+  switch (model_.spec.norm_kind) {
+    case NormKind::kLayerNorm:
+      return LayerNorm(args);
+    case NormKind::kRmsNorm:
+      return RmsNorm(args);
+    case NormKind::kAffine:
+      return AffineNorm(args);
+  }
 }
 
 // sum += norm(x); x may change.
@@ -319,13 +388,35 @@ const NormWeights& ForwardPass::OutputNormOf(size_t l, Sublayer sublayer) const 
 MatView<const float> ForwardPass::Input(size_t l, Sublayer sublayer) const {
   const bool normed =
       model_.spec.norm_place == NormPlace::kPre && NormOf(l, sublayer).gamma != nullptr;
-  return Const(normed ? normed_ : hidden_);
+  if (normed) return Const(normed_);
+  const bool own = sublayer == Sublayer::kAttention && model_.layers[l].narrow_query.present();
+  return Const(own ? narrow_query_ : Stream());
+}
+
+void ForwardPass::Narrow(size_t l, Range rows) {
+  const LayerWeights& layer = model_.layers[l];
+  const ZoneTimer timer(profile_, Zone::kQkv);
+  const MatView<const float> hidden = Const(Part(hidden_, rows));
+  const auto make = [&](const Linear& linear, const NormWeights& norm, MatView<float> out) {
+    if (!linear.present()) return;
+    linear.Apply(hidden, out);
+    NormRows(norm, out, out);
+  };
+  make(layer.narrow, layer.narrow_norm, Part(narrow_, rows));
+  make(layer.narrow_query, layer.narrow_query_norm, Part(narrow_query_, rows));
+}
+
+void ForwardPass::Widen(size_t l, Range rows) {
+  AddToHidden(model_.layers[l].widen, narrow_, rows);
+  NormRows(model_.layers[l].widen_norm, Part(hidden_, rows), Part(hidden_, rows));
 }
 
 void ForwardPass::PreNorm(size_t l, Sublayer sublayer, Range rows) {
+  rows = Clip(rows, rows_);
+  const bool narrows = sublayer == Sublayer::kAttention && model_.layers[l].narrow.present();
+  if (narrows) return Narrow(l, rows);
   if (model_.spec.norm_place != NormPlace::kPre) return;
   const ZoneTimer timer(profile_, Zone::kNorm);
-  rows = Clip(rows, rows_);
   NormRowsInto(l, sublayer, NormOf(l, sublayer), Part(hidden_, rows), Part(normed_, rows),
                rows.begin);
 }
@@ -348,8 +439,12 @@ void ForwardPass::PostNorm(size_t l, Sublayer sublayer, Range rows) {
   } else if (l == 0 && ends_layer && model_.convolution.present()) {
     NormRows(NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows));
   } else {
-    NormRowsInto(ends_layer ? l + 1 : l, ends_layer ? Sublayer::kAttention : Sublayer::kFeedForward,
-                 NormOf(l, sublayer), Part(hidden_, rows), Part(hidden_, rows), rows.begin);
+    const MatView<float> x = Part(Stream(), rows);
+    const bool continued = ends_layer && model_.Continues(l + 1);
+    NormRowsInto(ends_layer ? l + 1 : l,
+                 ends_layer && !continued ? Sublayer::kAttention : Sublayer::kFeedForward,
+                 NormOf(l, sublayer), x, x, rows.begin);
+    if (ends_layer && model_.layers[l].widen.present()) Widen(l, rows);
   }
 }
 
@@ -393,6 +488,7 @@ void ForwardPass::KeepFirstRows() {
     if (first != kept) {
       std::copy_n(hidden_.Row(first), hidden_.cols, hidden_.Row(kept));
       std::copy_n(context_.Row(first), context_.cols, context_.Row(kept));
+      std::copy_n(narrow_.Row(first), narrow_.cols, narrow_.Row(kept));
     }
     ++kept;
   }
@@ -400,7 +496,7 @@ void ForwardPass::KeepFirstRows() {
 }
 
 float* ForwardPass::HeadUnit(size_t l, size_t unit) const {
-  return qkv_[l % 2] + unit * unit_stride_;
+  return qkv_[model_.numbers[l] % 2] + unit * unit_stride_;
 }
 
 GemmArgs ForwardPass::Product(const Linear& linear, const ProductInput& x, Range rows,
@@ -415,18 +511,38 @@ GemmArgs ForwardPass::Product(const Linear& linear, const ProductInput& x, Range
   return args;
 }
 
-void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
-  const LayerWeights& layer = model_.layers[l];
-  GemmArgs args = Product(layer.qkv, InputOf(l, Sublayer::kAttention), rows, panels);
-  args.epilogue.scale = layer.query_norm.gamma == nullptr ? model_.query_scale : 1.0f;
-  args.epilogue.scaled_columns = model_.spec.heads * model_.head_stride;
-  args.epilogue.c = HeadUnit(l, 0) + rows.begin * model_.head_stride;
+// Those heads of the product whose panels, counted from unit 0, are in `panels`. Returns the work.
+uint64_t ForwardPass::ProjectHeads(const Linear& linear, const ProductInput& x,
+                                   const HeadUnits& heads, Range rows, Range panels) {
+  const size_t before = heads.first * model_.head_stride / kPanelColumns;
+  panels = Clip(panels, before + linear.panels());
+  panels.begin = std::max(panels.begin, before);
+  if (panels.begin >= panels.end) return 0;
+  GemmArgs args = Product(linear, x, rows, {panels.begin - before, panels.end - before});
+  args.epilogue.scale = heads.query_scale;
+  args.epilogue.scaled_columns = heads.first == 0 ? model_.spec.heads * model_.head_stride : 0;
+  args.epilogue.c = heads.units + heads.first * unit_stride_ + rows.begin * model_.head_stride;
   args.epilogue.c_stride = model_.head_stride;
   args.epilogue.split_columns = model_.head_stride;
   args.epilogue.unit_stride = unit_stride_;
-  const ZoneTimer timer(profile_, Zone::kQkv, Flops(args));
   Gemm(args);
-  if (!global_keys_.empty()) GlobalQkv(l, rows, panels);
+  return Flops(args);
+}
+
+void ForwardPass::Qkv(size_t l, Range rows, Range panels) {
+  const LayerWeights& layer = model_.layers[l];
+  const ProductInput x = InputOf(l, Sublayer::kAttention);
+  ZoneTimer timer(profile_, Zone::kQkv);
+  const float scale = layer.query_norm.gamma == nullptr ? model_.query_scale : 1.0f;
+  timer.AddFlops(ProjectHeads(layer.qkv, x, {HeadUnit(l, 0), 0, scale}, rows, panels));
+  if (layer.value.present()) {
+    const HeadUnits values = {HeadUnit(l, 0), model_.spec.heads + model_.kv_heads()};
+    timer.AddFlops(ProjectHeads(layer.value, {Const(hidden_), {}}, values, rows, panels));
+  }
+  if (!global_keys_.empty()) {
+    const HeadUnits global = {global_qkv_[model_.numbers[l] % 2], 0, model_.query_scale};
+    ProjectHeads(layer.global_qkv, x, global, rows, panels);
+  }
   if (model_.norms_whole_rows()) return;  // FinishQkv does it
   NormHeads(l, rows, panels);
   Rotate(l, rows, panels);
@@ -484,12 +600,12 @@ void ForwardPass::Attend(size_t l, Range rows, Range heads, size_t worker) {
 void ForwardPass::AddProduct(const Linear& linear, Sum sum, const ProductInput& x, Range rows,
                              Range panels) {
   GemmArgs args = Product(linear, x, rows, panels);
-  const MatView<float> out = sum == Sum::kHidden ? hidden_ : normed_;
+  const MatView<float> out = sum == Sum::kHidden ? Stream() : normed_;
   args.epilogue.c = out.Row(rows.begin);
   args.epilogue.c_stride = out.stride;
   if (sum != Sum::kAside) {
-    args.epilogue.residual = hidden_.Row(rows.begin);
-    args.epilogue.residual_stride = hidden_.stride;
+    args.epilogue.residual = Stream().Row(rows.begin);
+    args.epilogue.residual_stride = Stream().stride;
   }
   Gemm(args);
 }
@@ -563,11 +679,12 @@ void ForwardPass::EmitInput(size_t l, ProductKind kind, const Sinks& sinks) cons
 
 void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
   if (!sinks.attention) return;
+  const size_t number = model_.numbers[l];
   const auto weigh =
       model_.IsInt8(l, ProductKind::kAttention) ? AttentionS8Weights : AttentionWeights;
   std::vector<size_t> heads;
   for (size_t head = 0; head < model_.spec.heads; ++head) {
-    if (!sinks.wants_attention || sinks.wants_attention(l, head)) heads.push_back(head);
+    if (!sinks.wants_attention || sinks.wants_attention(number, head)) heads.push_back(head);
   }
   for (size_t text = 0; text < batch_.texts() && !heads.empty(); ++text) {
     const size_t tokens = batch_.length(text);
@@ -592,7 +709,7 @@ void ForwardPass::EmitAttention(size_t l, const Sinks& sinks) {
       }
       const MatView<const float> weights = {rows.As<float>(), args.query_end - args.query_begin,
                                             tokens, stride};
-      sinks.attention({l, head, text, args.query_begin, weights});
+      sinks.attention({number, head, text, args.query_begin, weights});
     }
   }
 }

@@ -41,7 +41,7 @@ struct ExpertWeights {
 };
 
 struct LayerWeights {
-  Linear qkv;  // Q, K and V heads, each padded to head_stride columns
+  Linear qkv;  // Q, K and V heads, each padded to head_stride columns; V unless `value` is there
   Linear attention_output;
   Linear ffn_gate;  // or absent
   Linear ffn_up;
@@ -57,6 +57,9 @@ struct LayerWeights {
   // head_dim -> heads * position_columns: a head's rows score by its own columns, keys by those
   // that are scaled already; or absent.
   Linear position_keys, position_queries;
+  Linear value;                        // V alone, where it reads other rows than Q and K; or absent
+  Linear narrow, narrow_query, widen;  // or absent
+  NormWeights narrow_norm, narrow_query_norm, widen_norm;
 
   LayerWeights Alias() const {
     return {qkv.Alias(),
@@ -75,7 +78,14 @@ struct LayerWeights {
             distances.Alias(),
             global_qkv.Alias(),
             position_keys.Alias(),
-            position_queries.Alias()};
+            position_queries.Alias(),
+            value.Alias(),
+            narrow.Alias(),
+            narrow_query.Alias(),
+            widen.Alias(),
+            narrow_norm,
+            narrow_query_norm,
+            widen_norm};
   }
 };
 
@@ -86,6 +96,7 @@ struct Encoder::Impl {
   EncoderSpec spec;
   size_t head_stride = 0;           // head_dim rounded up to 16
   float query_scale = 1;            // 1 / sqrt(head_dim)
+  std::vector<size_t> numbers;      // [layers of the spec]: which of the model's they are part of
   const float* word = nullptr;      // [vocab, size]
   const float* position = nullptr;  // [max_positions, size] or null
   const float* type = nullptr;      // [types, size] or null
@@ -129,6 +140,7 @@ struct Encoder::Impl {
   // something else stands between, or there is none.
   const NormWeights* NormBefore(size_t l, Sublayer sublayer) const;
 
+  bool Continues(size_t l) const { return l < layers.size() && spec.layers[l].continues; }
   size_t attention_columns() const { return spec.heads * spec.head_dim; }
   size_t max_tokens() const;  // of one text
   // Scores of content against positions that a token has, for queries or for keys.
@@ -170,6 +182,13 @@ struct ProductInput {
   QuantizedRows bytes;
 };
 
+// Where a product's heads go.
+struct HeadUnits {
+  float* units = nullptr;  // of all heads
+  size_t first = 0;        // the product's first one
+  float query_scale = 1;
+};
+
 class ForwardPass {
  public:
   // How many workers take part. With one, buffers that are never alive together share memory; with
@@ -184,7 +203,9 @@ class ForwardPass {
   void Embed(Range rows);
 
   // Layer `l`: x is norm(h) in a pre-norm model and h itself in a post-norm one. Norms make the
-  // bytes that an int8 product reads as well.
+  // bytes that an int8 product reads as well. Behind a bottleneck h is the narrow rows inside the
+  // layer: PreNorm of attention makes them, PostNorm of the last feed-forward adds them to the wide
+  // ones.
   void PreNorm(size_t l, Sublayer sublayer, Range rows);          // x = norm(h)
   void Qkv(size_t l, Range rows, Range panels = {});              // [q k v] = x Wqkv + b
   void FinishQkv(size_t l, Range rows);                           // norms over all heads
@@ -206,7 +227,7 @@ class ForwardPass {
 
   void FinalNorm(Range rows);
 
-  // From here on the pass has one row a text that has tokens: its first.
+  // Behind the last attention: the pass has one row a text that has tokens, its first.
   void KeepFirstRows();
 
   // With experts, u has a slot for every row and expert chosen: the slots of the rows of one call
@@ -252,6 +273,14 @@ class ForwardPass {
   enum class Sum : uint8_t { kHidden, kAside, kAsideWithHidden };
   void AddProduct(const Linear& linear, Sum sum, const ProductInput& x, Range rows, Range panels);
   MatView<const float> Input(size_t l, Sublayer sublayer) const;
+  MatView<float> Stream() const { return model_.spec.bottleneck == 0 ? hidden_ : narrow_; }
+  void EmbedWords(Range rows);
+  void CopyWords(Range rows);
+  void AddToHidden(const Linear& linear, MatView<float> x, Range rows);
+  void Narrow(size_t l, Range rows);
+  void Widen(size_t l, Range rows);
+  uint64_t ProjectHeads(const Linear& linear, const ProductInput& x, const HeadUnits& heads,
+                        Range rows, Range panels);
   float* HeadUnit(size_t l, size_t unit) const;
   AttentionArgs AttentionOf(size_t l, size_t text, size_t head) const;
   template <class Visit>
@@ -273,7 +302,6 @@ class ForwardPass {
   void ListGlobals();
   std::span<const int32_t> GlobalsOf(size_t text) const;
   std::span<const int32_t> GlobalQueries(size_t text, const AttentionArgs& args) const;
-  void GlobalQkv(size_t l, Range rows, Range panels);
   void ShowGlobals(size_t text, AttentionArgs* args, float* scratch) const;
   AttentionArgs GlobalAttentionOf(size_t l, size_t text, size_t head, int32_t query,
                                   const AttentionArgs& beside) const;
@@ -284,13 +312,15 @@ class ForwardPass {
   Profile* profile_;
   bool shared_ = false;  // one worker: one set of Q, K and V, feed-forward rows over them
   const int32_t* positions_ = nullptr;  // [tokens]
-  MatView<float> embedded_;             // [tokens, embedding size], only with a projection
+  MatView<float> embedded_;             // [tokens, inputs of the projection], only with one
   MatView<float> hidden_;               // [tokens, hidden]
   // Only with a convolution: the rows of texts with zero rows between, before and after them, one
   // right after another, so that the rows around a token are one row of the product.
   float* windows_ = nullptr;           // [tokens + (texts + 1) * (taps / 2), hidden]
   std::vector<size_t> window_starts_;  // [texts]: where the rows around its first token begin
   MatView<float> normed_;              // [tokens, hidden], only pre-norm
+  MatView<float> narrow_;              // [tokens, bottleneck], these two only with one
+  MatView<float> narrow_query_;        // [tokens, bottleneck], if queries have their own
   MatView<float> context_;             // [tokens, heads * head_dim]
   MatView<float> up_;                  // [tokens, intermediate]
   MatView<float> gate_;                // [tokens, intermediate], only gated
@@ -301,7 +331,7 @@ class ForwardPass {
   MatView<float> slot_up_;             // [slots, intermediate], over up_
   MatView<float> slot_rows_;           // [slots, hidden]: what experts read, then what they give
   QuantizedRows slot_bytes_;           // [slots, hidden], int8
-  QuantizedRows input_bytes_;          // [tokens, hidden], these three only with int8
+  QuantizedRows input_bytes_;          // [tokens, layer columns], these three only with int8
   QuantizedRows context_bytes_;        // [tokens, heads * head_dim]
   QuantizedRows up_bytes_;             // [tokens, intermediate]
   QuantizedRows slot_up_bytes_;        // [slots, intermediate], over up_bytes_

@@ -33,18 +33,6 @@ std::span<const int32_t> ForwardPass::GlobalQueries(size_t text, const Attention
   return {begin, end};
 }
 
-void ForwardPass::GlobalQkv(size_t l, Range rows, Range panels) {
-  GemmArgs args =
-      Product(model_.layers[l].global_qkv, InputOf(l, Sublayer::kAttention), rows, panels);
-  args.epilogue.scale = model_.query_scale;
-  args.epilogue.scaled_columns = model_.spec.heads * model_.head_stride;
-  args.epilogue.c = global_qkv_[l % 2] + rows.begin * model_.head_stride;
-  args.epilogue.c_stride = model_.head_stride;
-  args.epilogue.split_columns = model_.head_stride;
-  args.epilogue.unit_stride = unit_stride_;
-  Gemm(args);
-}
-
 // The keys and values of the text's global tokens, one after another in `scratch`.
 void ForwardPass::ShowGlobals(size_t text, AttentionArgs* args, float* scratch) const {
   const std::span<const int32_t> globals = GlobalsOf(text);
@@ -67,11 +55,11 @@ void ForwardPass::ShowGlobals(size_t text, AttentionArgs* args, float* scratch) 
 AttentionArgs ForwardPass::GlobalAttentionOf(size_t l, size_t text, size_t head, int32_t query,
                                              const AttentionArgs& beside) const {
   const AttentionArgs local = AttentionOf(l, text, head);
-  const float* units = global_qkv_[l % 2];
+  const float* units = global_qkv_[model_.numbers[l] % 2];
   AttentionArgs args;
-  args.q = units + (local.q - qkv_[l % 2]);
-  args.k = units + (local.k - qkv_[l % 2]);
-  args.v = units + (local.v - qkv_[l % 2]);
+  args.q = units + (local.q - HeadUnit(l, 0));
+  args.k = units + (local.k - HeadUnit(l, 0));
+  args.v = units + (local.v - HeadUnit(l, 0));
   args.head_dim = local.head_dim;
   args.head_stride = local.head_stride;
   args.tokens = local.tokens;

@@ -82,9 +82,12 @@ void LatencyPass::BuildRowBlocks(size_t blocks, size_t workers) {
           after.push_back(last[other]);
         }
       }
-      const uint32_t attended =
-          Add({kAttend | kContextBytes | kOutput | kAttentionNorm, l, rows[b], {}}, lane, after);
-      const uint32_t next = l + 1 < layers ? kNextQkv : 0u;
+      uint32_t attended = last[b];
+      if (!model_.Continues(l)) {
+        attended =
+            Add({kAttend | kContextBytes | kOutput | kAttentionNorm, l, rows[b], {}}, lane, after);
+      }
+      const uint32_t next = l + 1 < layers && !model_.Continues(l + 1) ? kNextQkv : 0u;
       done[b] = Add({kUp | kUpBytes | kDown | kFeedForwardNorm | next, l, rows[b], {}}, lane,
                     {&attended, 1});
     }
@@ -118,15 +121,17 @@ void LatencyPass::BuildColumnParts(size_t parts, size_t workers) {
   uint32_t done = Add({kEmbed, 0, all, {}}, 0, {});
   for (size_t l = 0; l < model_.layers.size(); ++l) {
     const LayerWeights& layer = model_.layers[l];
-    if (model_.norms_whole_rows()) {
-      done = product(kQkv, l, layer.qkv, done);
-      done = Add({kFinishQkv, l, all, {}}, 0, {&done, 1});
-      done = stage(kAttend, l, spec.heads, 1, head_parts, done, kContextBytes);
-    } else {
-      done = stage(kHeads, l, spec.heads, group, head_parts, done, kContextBytes);
+    if (!model_.Continues(l)) {
+      if (model_.norms_whole_rows()) {
+        done = product(kQkv, l, layer.qkv, done);
+        done = Add({kFinishQkv, l, all, {}}, 0, {&done, 1});
+        done = stage(kAttend, l, spec.heads, 1, head_parts, done, kContextBytes);
+      } else {
+        done = stage(kHeads, l, spec.heads, group, head_parts, done, kContextBytes);
+      }
+      done = product(kOutput, l, layer.attention_output, done);
+      done = Add({kAttentionNorm, l, all, {}}, 0, {&done, 1});
     }
-    done = product(kOutput, l, layer.attention_output, done);
-    done = Add({kAttentionNorm, l, all, {}}, 0, {&done, 1});
     const ExpertWeights& experts = layer.experts;
     done = product(kUp, l, experts.present() ? experts.up[0] : layer.ffn_up, done, kUpBytes);
     done = product(kDown, l, experts.present() ? experts.down[0] : layer.ffn_down, done);

@@ -37,6 +37,13 @@ bool KeysShiftFreely(const EncoderSpec&, const LayerSpec& layer) {
 
 namespace {
 
+void LeaveAttention(LayerPrecision* layer) {
+  for (const ProductKind kind :
+       {ProductKind::kQkv, ProductKind::kAttention, ProductKind::kOutput}) {
+    (*layer)[kind] = {NumberFormat::kF32, "a part without attention"};
+  }
+}
+
 // What is no product of the plan, and runs in f32 beside those that are.
 void NoteBeside(const EncoderSpec& spec, PrecisionPlan* plan) {
   for (size_t l = 0; l < plan->size(); ++l) {
@@ -63,6 +70,11 @@ PrecisionPlan Int8Plan(const EncoderSpec& spec) {
     }
     ProductChoice& attention = plan[l][ProductKind::kAttention];
     attention.reason = "exact int32 sums; scales a row and head, P with 14 bits";
+    if (spec.layers[l].continues) LeaveAttention(&plan[l]);
+    if (spec.bottleneck != 0 && !spec.layers[l].continues) {
+      plan[l][ProductKind::kQkv] = {NumberFormat::kF32, "reads rows of more than one width"};
+      attention = {NumberFormat::kF32, "as Q, K and V"};
+    }
     if (KeysShiftFreely(spec, spec.layers[l])) continue;
     attention = {NumberFormat::kF32, "keys that depend on positions cannot be centred"};
   }
@@ -85,6 +97,9 @@ PrecisionPlan Bf16Plan(const EncoderSpec& spec) {
   layer[ProductKind::kAttention] = {NumberFormat::kF32, "no weights"};
   PrecisionPlan plan(spec.layers.size(), layer);
   NoteBeside(spec, &plan);
+  for (size_t l = 0; l < plan.size(); ++l) {
+    if (spec.layers[l].continues) LeaveAttention(&plan[l]);
+  }
   return plan;
 }
 

@@ -194,11 +194,11 @@ class LayerQuantizer {
   }
 
   void SetInput(Sublayer sublayer, const Smoothing& smoothing) {
-    const size_t hidden = model_.spec.hidden;
+    const size_t columns = model_.spec.layer_columns();
     const NormWeights* norm = model_.NormBefore(l_, sublayer);
-    float* scale = Take<float>(hidden);
-    float* shift = Take<float>(hidden);
-    for (size_t c = 0; c < hidden; ++c) {
+    float* scale = Take<float>(columns);
+    float* shift = Take<float>(columns);
+    for (size_t c = 0; c < columns; ++c) {
       const double s = smoothing.scale[c], centre = smoothing.centre[c];
       const double gamma = norm == nullptr ? 1.0 : double{norm->gamma[c]};
       const bool has_beta =

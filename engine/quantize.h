@@ -20,8 +20,8 @@ constexpr size_t DownSplit(size_t inputs) { return inputs > kWideInputs ? kWideI
 // How an int8 product's input is made of a row: row * scale + shift, where the row is what the norm
 // in front of the product has before gamma and beta, or, without such a norm, the input itself.
 struct SmoothInput {
-  const float* scale = nullptr;  // [hidden]
-  const float* shift = nullptr;  // [hidden]
+  const float* scale = nullptr;  // [columns of the layer]
+  const float* shift = nullptr;  // [columns of the layer]
 };
 
 // Consumes `encoder`, which must be in f32. The result depends on the weights, `calibration` and

@@ -9,9 +9,10 @@ namespace pozor {
 
 const NormWeights* Encoder::Impl::NormBefore(size_t l, Sublayer sublayer) const {
   const NormWeights* norm = nullptr;
+  if (spec.norm_kind == NormKind::kAffine) return nullptr;
   if (spec.norm_place == NormPlace::kPre) {
     norm = sublayer == Sublayer::kAttention ? &layers[l].attention_norm : &layers[l].ffn_norm;
-  } else if (sublayer == Sublayer::kFeedForward) {
+  } else if (sublayer == Sublayer::kFeedForward && !Continues(l)) {
     const NormWeights& second = layers[l].second_attention_norm;
     norm = second.gamma != nullptr ? &second : &layers[l].attention_norm;
   } else if (l == 1 && convolution.present()) {

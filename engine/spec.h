@@ -16,7 +16,8 @@
 
 namespace pozor {
 
-enum class NormKind : uint8_t { kLayerNorm, kRmsNorm };
+// kAffine: x gamma + beta, without statistics of the row.
+enum class NormKind : uint8_t { kLayerNorm, kRmsNorm, kAffine };
 
 // kPost: h = norm(h + f(h));  kPre: h = h + f(norm(h)).
 enum class NormPlace : uint8_t { kPost, kPre };
@@ -78,6 +79,11 @@ struct EmbeddingSpec {
   NormRef norm;          // or absent
   LinearRef projection;  // size -> hidden, or absent
   EmbeddingNorm norm_place = EmbeddingNorm::kBeforeProjection;
+  // The projection reads words alone, and positions, types [.., hidden] and the norm follow it.
+  bool projects_words = false;
+  // It reads the words after, at and before each token, with zeros beyond the text (Sun et al.
+  // 2020, MobileBERT).
+  bool trigrams = false;
   PositionKind position_kind = PositionKind::kLearned;
   float word_scale = 1.0f;
   size_t vocab_size = 0;
@@ -88,6 +94,8 @@ struct EmbeddingSpec {
   // of that id take position `position_skips_id` itself and do not advance the count.
   size_t position_offset = 0;
   int position_skips_id = -1;
+
+  size_t projection_inputs() const { return trigrams ? 3 * size : size; }
 };
 
 // What is added to the score of query i and key j because they are j - i apart.
@@ -160,6 +168,8 @@ struct ExpertsSpec {
 
 struct LayerSpec {
   size_t same_as = kNone;  // an earlier layer whose weights this one uses
+  // Another part of the layer before it, without attention: one more feed-forward.
+  bool continues = false;
   LinearRef query, key, value, attention_output;
   LinearRef global_query, global_key, global_value;  // of the rows of global tokens; or absent
   NormRef attention_norm;  // post: after the residual sum; pre: before the projections
@@ -187,11 +197,19 @@ struct LayerSpec {
   // p that stands for i - j, scores get q_i . position_key(p) and k_j . position_query(p) before
   // they are scaled. They may be the layer's `key` and `query`.
   LinearRef position_key, position_query;
+  // With EncoderSpec::bottleneck: a layer works on x = norm(W h) in place of h, and its last part
+  // ends with h = norm(h + W x). Queries and keys read `narrow_query` of h, if it is there, and
+  // values then h itself (Sun et al. 2020, MobileBERT).
+  LinearRef narrow, narrow_query;  // hidden -> bottleneck
+  NormRef narrow_norm, narrow_query_norm;
+  LinearRef widen;  // bottleneck -> hidden
+  NormRef widen_norm;
 };
 
 struct EncoderSpec {
   std::string architecture;  // for messages and info: "bert"
   size_t hidden = 0;
+  size_t bottleneck = 0;  // columns of the rows inside layers; 0: hidden
   size_t heads = 0;
   size_t kv_heads = 0;  // of keys and values, each for heads / kv_heads queries; 0: heads
   size_t head_dim = 0;
@@ -213,6 +231,27 @@ struct EncoderSpec {
   EmbeddingSpec embeddings;
   std::vector<LayerSpec> layers;
   NormRef final_norm;  // or absent
+
+  size_t layer_columns() const { return bottleneck == 0 ? hidden : bottleneck; }
+  // Of positions and types.
+  size_t embedding_columns() const { return embeddings.projects_words ? hidden : embeddings.size; }
+  size_t embedding_norm_columns() const {
+    const bool after = embeddings.norm_place == EmbeddingNorm::kAfterProjection;
+    return after ? hidden : embedding_columns();
+  }
+
+  // Layers as the model counts them: parts of one are one.
+  size_t layer_count() const {
+    size_t count = 0;
+    for (const LayerSpec& layer : layers) count += layer.continues ? 0 : 1;
+    return count;
+  }
+  // The part of layer `number` that has attention: its place in `layers`.
+  size_t AttentionPlace(size_t number) const {
+    size_t place = 0;
+    while (layers[place].continues || number-- > 0) ++place;
+    return place;
+  }
 };
 
 }  // namespace pozor

@@ -20,20 +20,20 @@ class Walk {
 
   Status Embeddings() {
     const EmbeddingSpec& spec = model_.spec.embeddings;
+    const size_t columns = model_.spec.embedding_columns();
     POZOR_RETURN_IF_ERROR(Array("embeddings.word", {spec.vocab_size, spec.size}, &model_.word));
     if (spec.position_kind != PositionKind::kNone) {
       POZOR_RETURN_IF_ERROR(
-          Array("embeddings.position", {spec.max_positions, spec.size}, &model_.position));
+          Array("embeddings.position", {spec.max_positions, columns}, &model_.position));
     }
     if (spec.type.present()) {
-      POZOR_RETURN_IF_ERROR(Array("embeddings.type", {spec.type_count, spec.size}, &model_.type));
+      POZOR_RETURN_IF_ERROR(Array("embeddings.type", {spec.type_count, columns}, &model_.type));
     }
-    const size_t hidden = model_.spec.hidden;
-    const bool after = spec.norm_place == EmbeddingNorm::kAfterProjection;
-    POZOR_RETURN_IF_ERROR(
-        Norm("embeddings.norm", spec.norm, after ? hidden : spec.size, &model_.embedding_norm));
+    POZOR_RETURN_IF_ERROR(Norm("embeddings.norm", spec.norm, model_.spec.embedding_norm_columns(),
+                               &model_.embedding_norm));
     if (!spec.projection.weight.present()) return {};
-    return Plain<float>("embeddings.projection", {spec.size, hidden}, &model_.projection);
+    return Plain<float>("embeddings.projection", {spec.projection_inputs(), model_.spec.hidden},
+                        &model_.projection);
   }
 
   // Tables that are computed once a model from few numbers.
@@ -61,38 +61,66 @@ class Walk {
   }
 
   Status Layer(size_t l) {
+    const std::string stem = "layers." + std::to_string(l) + ".";
+    if (RepeatsArrays(model_.spec, model_.precision, l)) {
+      model_.layers[l] = model_.layers[model_.spec.layers[l].same_as].Alias();
+      return {};
+    }
+    if (!model_.spec.layers[l].continues) POZOR_RETURN_IF_ERROR(Attention(l, stem));
+    if (model_.spec.layers[l].experts.count != 0) {
+      POZOR_RETURN_IF_ERROR(Experts(l, stem, &model_.layers[l].experts));
+    } else {
+      POZOR_RETURN_IF_ERROR(FeedForward(l, stem, &model_.layers[l]));
+    }
+    POZOR_RETURN_IF_ERROR(Norm(stem + "ffn_norm", model_.spec.layers[l].ffn_norm,
+                               model_.spec.layer_columns(), &model_.layers[l].ffn_norm));
+    POZOR_RETURN_IF_ERROR(FurtherNorms(stem, model_.spec.layers[l], &model_.layers[l]));
+    return Bottleneck(stem, model_.spec.layers[l], &model_.layers[l]);
+  }
+
+  Status Attention(size_t l, const std::string& stem) {
     const EncoderSpec& spec = model_.spec;
     const LayerSpec& ref = spec.layers[l];
     LayerWeights& layer = model_.layers[l];
-    if (RepeatsArrays(spec, model_.precision, l)) {
-      layer = model_.layers[ref.same_as].Alias();
-      return {};
-    }
-    const std::string stem = "layers." + std::to_string(l) + ".";
-    const size_t inner = model_.attention_columns();
-    const size_t hidden = spec.hidden;
+    const size_t inner = model_.attention_columns(), columns = spec.layer_columns();
+    const size_t values = ref.narrow_query.weight.present() ? model_.kv_heads() : 0;
+    const size_t units = model_.head_units() - values;
+    const bool bf16 = FormatOf(model_.precision, l, ProductKind::kQkv) == NumberFormat::kBf16;
     POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kAttention, stem + "qkv"));
     POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kQkv, stem + "qkv",
-                                  {hidden, model_.head_units() * model_.head_stride}, &layer.qkv));
+                                  {columns, units * model_.head_stride}, &layer.qkv));
+    if (values != 0) {
+      const Shape shape = {spec.hidden, values * model_.head_stride};
+      POZOR_RETURN_IF_ERROR(bf16 ? Plain<Bf16>(stem + "value", shape, &layer.value)
+                                 : Plain<float>(stem + "value", shape, &layer.value));
+    }
     POZOR_RETURN_IF_ERROR(Positions(stem, ref, &layer));
     if (ref.global_query.weight.present()) {
-      const Shape global = {hidden, model_.head_units() * model_.head_stride};
-      const bool bf16 = FormatOf(model_.precision, l, ProductKind::kQkv) == NumberFormat::kBf16;
+      const Shape global = {columns, model_.head_units() * model_.head_stride};
       const std::string name = stem + "global_qkv";
       POZOR_RETURN_IF_ERROR(bf16 ? Plain<Bf16>(name, global, &layer.global_qkv)
                                  : Plain<float>(name, global, &layer.global_qkv));
     }
-    POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kOutput, stem + "output", {inner, hidden},
+    POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kOutput, stem + "output", {inner, columns},
                                   &layer.attention_output));
-    POZOR_RETURN_IF_ERROR(
-        Norm(stem + "attention_norm", ref.attention_norm, hidden, &layer.attention_norm));
-    if (ref.experts.count != 0) {
-      POZOR_RETURN_IF_ERROR(Experts(l, stem, &layer.experts));
-    } else {
-      POZOR_RETURN_IF_ERROR(FeedForward(l, stem, &layer));
-    }
-    POZOR_RETURN_IF_ERROR(Norm(stem + "ffn_norm", ref.ffn_norm, hidden, &layer.ffn_norm));
-    return FurtherNorms(stem, ref, &layer);
+    return Norm(stem + "attention_norm", ref.attention_norm, columns, &layer.attention_norm);
+  }
+
+  Status Bottleneck(const std::string& stem, const LayerSpec& ref, LayerWeights* layer) {
+    const size_t hidden = model_.spec.hidden, columns = model_.spec.bottleneck;
+    const auto product = [&](const std::string& name, const LinearRef& linear, const NormRef& norm,
+                             const Shape& shape, Linear* out, NormWeights* out_norm) -> Status {
+      if (!linear.weight.present()) return {};
+      POZOR_RETURN_IF_ERROR(Plain<float>(stem + name, shape, out));
+      return Norm(stem + name + "_norm", norm, shape.columns, out_norm);
+    };
+    POZOR_RETURN_IF_ERROR(product("narrow", ref.narrow, ref.narrow_norm, {hidden, columns},
+                                  &layer->narrow, &layer->narrow_norm));
+    POZOR_RETURN_IF_ERROR(product("narrow_query", ref.narrow_query, ref.narrow_query_norm,
+                                  {hidden, columns}, &layer->narrow_query,
+                                  &layer->narrow_query_norm));
+    return product("widen", ref.widen, ref.widen_norm, {columns, hidden}, &layer->widen,
+                   &layer->widen_norm);
   }
 
   Status Positions(const std::string& stem, const LayerSpec& ref, LayerWeights* layer) {
@@ -111,16 +139,16 @@ class Walk {
 
   Status FeedForward(size_t l, const std::string& stem, LayerWeights* layer) {
     const EncoderSpec& spec = model_.spec;
-    const size_t hidden = spec.hidden, ffn = spec.intermediate;
+    const size_t columns = spec.layer_columns(), ffn = spec.intermediate;
     const bool gated = spec.layers[l].ffn_gate.weight.present();
     POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kFeedForward, stem + "up"));
-    const Shape up = {hidden, ffn, gated ? Activation::kNone : spec.activation};
+    const Shape up = {columns, ffn, gated ? Activation::kNone : spec.activation};
     POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kUp, stem + "up", up, &layer->ffn_up));
     if (gated) {
       POZOR_RETURN_IF_ERROR(
-          Product(l, ProductKind::kUp, stem + "gate", {hidden, ffn}, &layer->ffn_gate));
+          Product(l, ProductKind::kUp, stem + "gate", {columns, ffn}, &layer->ffn_gate));
     }
-    return Product(l, ProductKind::kDown, stem + "down", {ffn, hidden}, &layer->ffn_down);
+    return Product(l, ProductKind::kDown, stem + "down", {ffn, columns}, &layer->ffn_down);
   }
 
   Status Experts(size_t l, const std::string& stem, ExpertWeights* experts) {
@@ -242,8 +270,9 @@ class Walk {
         sublayer == Sublayer::kAttention ? ProductKind::kQkv : ProductKind::kUp;
     if (!model_.IsInt8(l, kind)) return {};
     SmoothInput& input = model_.smooth_inputs[l][static_cast<size_t>(sublayer)];
-    POZOR_RETURN_IF_ERROR(Array(name + ".input_scale", {model_.spec.hidden}, &input.scale));
-    return Array(name + ".input_shift", {model_.spec.hidden}, &input.shift);
+    const size_t columns = model_.spec.layer_columns();
+    POZOR_RETURN_IF_ERROR(Array(name + ".input_scale", {columns}, &input.scale));
+    return Array(name + ".input_shift", {columns}, &input.shift);
   }
 
   Encoder::Impl& model_;

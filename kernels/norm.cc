@@ -63,6 +63,13 @@ void RmsNormRows(const NormArgs& args) {
   }
 }
 
+void AffineNormRows(const NormArgs& args) {
+  for (size_t row = 0; row < args.rows; ++row) {
+    ScaleRow(args.x + row * args.x_stride, 0.0f, 1.0f, args.gamma, args.beta,
+             args.out + row * args.out_stride, args.cols);
+  }
+}
+
 }  // namespace
 }  // namespace pozor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -71,10 +78,13 @@ HWY_AFTER_NAMESPACE();
 namespace pozor {
 HWY_EXPORT(LayerNormRows);
 HWY_EXPORT(RmsNormRows);
+HWY_EXPORT(AffineNormRows);
 
 void LayerNorm(const NormArgs& args) { HWY_DYNAMIC_DISPATCH(LayerNormRows)(args); }
 
 void RmsNorm(const NormArgs& args) { HWY_DYNAMIC_DISPATCH(RmsNormRows)(args); }
+
+void AffineNorm(const NormArgs& args) { HWY_DYNAMIC_DISPATCH(AffineNormRows)(args); }
 
 }  // namespace pozor
 #endif

@@ -29,6 +29,9 @@ void LayerNorm(const NormArgs& args);
 // may be out, not both).
 void RmsNorm(const NormArgs& args);
 
+// out[r] = x[r] * gamma + beta (residual, shortcut and epsilon ignored).
+void AffineNorm(const NormArgs& args);
+
 }  // namespace pozor
 
 #endif  // POZOR_KERNELS_NORM_H_

@@ -76,7 +76,7 @@ Status LoadPooler(const Architecture& architecture, WeightReader& weights, size_
 
 void DescribeSpec(const EncoderSpec& spec, ModelInfo* info) {
   info->architecture = spec.architecture;
-  info->layers = spec.layers.size();
+  info->layers = spec.layer_count();
   info->heads = spec.heads;
   info->hidden = spec.hidden;
   info->intermediate = spec.intermediate;

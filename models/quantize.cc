@@ -110,6 +110,8 @@ std::vector<ProductLine> DescribeProducts(const Encoder& encoder) {
     const LayerPrecision* choices = plan.empty() ? nullptr : &plan[layer];
     for (size_t kind = 0; kind < kProductKinds; ++kind) {
       const auto product = static_cast<ProductKind>(kind);
+      const bool attends = !encoder.spec().layers[layer].continues;
+      if (!attends && product != ProductKind::kUp && product != ProductKind::kDown) continue;
       const ProductChoice choice = choices == nullptr
                                        ? ProductChoice{NumberFormat::kF32, "as the model is stored"}
                                        : (*choices)[product];

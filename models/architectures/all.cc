@@ -33,7 +33,8 @@
   X(kGemma3)                   \
   X(kT5)                       \
   X(kMt5)                      \
-  X(kSqueezeBert)
+  X(kSqueezeBert)              \
+  X(kMobileBert)
 
 namespace pozor {
 

@@ -29,6 +29,13 @@ struct Case {
   std::function<void(TinyModelBuilder&)> change;
 };
 
+void OneBottleneck(TinyModelBuilder& b) {
+  b.spec.bottleneck = 24;
+  b.type_table = false;
+  b.spec.embeddings.size = 24;
+  b.spec.embeddings.projects_words = true;
+}
+
 const Case kCases[] = {
     {"post-norm", [](TinyModelBuilder&) {}},
     {"pre-norm", [](TinyModelBuilder& b) { b.spec.norm_place = NormPlace::kPre; }},
@@ -243,6 +250,11 @@ const Case kCases[] = {
        b.spec.layers[0].rotary = 0;
        b.spec.layers[2].rotary = 1;
      }},
+    {"affine norms", [](TinyModelBuilder& b) { b.spec.norm_kind = NormKind::kAffine; }},
+    {"layers in three parts", [](TinyModelBuilder& b) { b.SplitLayers(3); }},
+    {"one bottleneck, no types", &OneBottleneck},
+    {"bottlenecks, layers in four parts, trigrams, affine norms",
+     [](TinyModelBuilder& b) { test::MakeMobile(&b); }},
 };
 
 const std::vector<size_t> kLengths = {5, 1, 0, 17, 70, 2};
@@ -301,9 +313,9 @@ TEST_CASE("forward pass, hidden states and attention rows equal the twin's") {
       };
       Workspace workspace, silent_workspace;
       const MatView<const float> hidden = encoder->Forward(batch.View(), workspace, sinks);
-      CHECK(hidden_calls == builder.spec.layers.size() + 1);
+      CHECK(hidden_calls == builder.spec.layer_count() + 1);
       CHECK(attention_rows ==
-            builder.spec.layers.size() * (builder.spec.heads - 1) * batch.ids.size());
+            builder.spec.layer_count() * (builder.spec.heads - 1) * batch.ids.size());
 
       // Listening changes nothing.
       const MatView<const float> silent = encoder->Forward(batch.View(), silent_workspace);

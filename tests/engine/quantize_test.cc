@@ -89,6 +89,9 @@ const Case kCases[] = {
        b.spec.score_scale = 0.2f;
        b.taps = 3;
      }},
+    {"affine norms", [](TinyModelBuilder& b) { b.spec.norm_kind = NormKind::kAffine; }},
+    {"layers in three parts", [](TinyModelBuilder& b) { b.SplitLayers(3); }},
+    {"bottlenecks, layers in parts, trigrams", [](TinyModelBuilder& b) { test::MakeMobile(&b); }},
 };
 
 // All of them, and layers that share their arrays, and global tokens.

@@ -60,7 +60,7 @@ struct Model {
 };
 
 std::vector<Model> PlainModels() {
-  std::vector<Model> models(10);
+  std::vector<Model> models(11);
   models[0].name = "post-norm";
   models[1].name = "gated pre-norm";
   models[1].builder.gated = true;
@@ -95,8 +95,10 @@ std::vector<Model> PlainModels() {
   models[8].name = "one layer, convolution";
   models[8].builder.spec.layers.resize(1);
   models[8].builder.taps = 5;
-  models[9].name = "relative positions, convolution";
-  TinyModelBuilder& relative = models[9].builder;
+  models[9].name = "bottlenecks, layers in parts, trigrams";
+  test::MakeMobile(&models[9].builder);
+  models[10].name = "relative positions, convolution";
+  TinyModelBuilder& relative = models[10].builder;
   relative.spec.relative_positions = {
       .span = 24, .rows = DistanceRows::kLogarithmic, .max_distance = 60};
   relative.shared_positions = true;

@@ -85,6 +85,7 @@ class TinyModelBuilder {
   bool second_norms = false;       // after attention
   size_t experts = 0;              // of every second layer
   size_t chosen = 0;               // of them
+  bool narrow_query = false;       // queries and keys have a bottleneck of their own
   bool int8 = false;               // every product
   PrecisionPlan plan;              // or these; empty: f32
   uint64_t seed = 1;
@@ -103,20 +104,30 @@ class TinyModelBuilder {
     spec.layers.resize(3);
   }
 
+  // Each layer gets `parts` feed-forwards.
+  void SplitLayers(size_t parts) {
+    std::vector<LayerSpec> split;
+    for (const LayerSpec& layer : spec.layers) {
+      split.push_back(layer);
+      LayerSpec part;
+      part.continues = true;
+      split.resize(split.size() + parts - 1, part);
+    }
+    spec.layers = split;
+  }
+
   std::shared_ptr<MemorySource> Build() {
     source_ = std::make_shared<MemorySource>(mappable);
     EmbeddingSpec& embeddings = spec.embeddings;
+    const size_t columns = spec.embedding_columns();
     embeddings.word = Tensor("word", {embeddings.vocab_size, embeddings.size}, 1.0f);
     if (embeddings.position_kind == PositionKind::kLearned) {
-      embeddings.position = Tensor("position", {embeddings.max_positions, embeddings.size}, 0.5f);
+      embeddings.position = Tensor("position", {embeddings.max_positions, columns}, 0.5f);
     }
-    if (type_table) {
-      embeddings.type = Tensor("type", {embeddings.type_count, embeddings.size}, 0.5f);
-    }
-    const bool after = embeddings.norm_place == EmbeddingNorm::kAfterProjection;
-    embeddings.norm = Norm("embedding_norm", after ? spec.hidden : embeddings.size);
-    if (embeddings.size != spec.hidden) {
-      embeddings.projection = Product("projection", embeddings.size, spec.hidden);
+    if (type_table) embeddings.type = Tensor("type", {embeddings.type_count, columns}, 0.5f);
+    embeddings.norm = Norm("embedding_norm", spec.embedding_norm_columns());
+    if (embeddings.size != spec.hidden || embeddings.projects_words) {
+      embeddings.projection = Product("projection", embeddings.projection_inputs(), spec.hidden);
     }
     if (spec.score_bias.kind == ScoreBias::kBuckets) {
       spec.score_bias.table = Tensor("bias", {spec.score_bias.buckets, spec.heads}, 1.0f);
@@ -140,7 +151,9 @@ class TinyModelBuilder {
   }
 
   TensorRef Gain(const std::string& name, size_t cols) {
-    return Tensor(name + ".gamma", {cols}, 0.2f, 1.0f - spec.gain_offset);
+    // Nothing but the gain bounds what an affine norm lets through.
+    const float mean = spec.norm_kind == NormKind::kAffine ? 0.5f : 1.0f;
+    return Tensor(name + ".gamma", {cols}, 0.2f, mean - spec.gain_offset);
   }
   NormRef Norm(const std::string& name, size_t cols) {
     return {Gain(name, cols), Tensor(name + ".beta", {cols}, 0.2f)};
@@ -220,20 +233,40 @@ class TinyModelBuilder {
 
   void Layer(const std::string& name, size_t l) {
     LayerSpec& layer = spec.layers[l];
-    const size_t inner = spec.heads * spec.head_dim;
-    const size_t kv_inner = spec.kv_heads == 0 ? inner : spec.kv_heads * spec.head_dim;
     if (layer.same_as != kNone) {
       const LayerSpec other = spec.layers[layer.same_as];
       const size_t same_as = std::exchange(layer, other).same_as;
       layer.same_as = same_as;
       return;
     }
+    if (!layer.continues) Attention(name, &layer);
+    FeedForward(name, l, &layer);
+    const bool last = l + 1 == spec.layers.size() || !spec.layers[l + 1].continues;
+    if (spec.bottleneck != 0 && last) {
+      layer.widen = Product(name + ".widen", spec.bottleneck, spec.hidden);
+      layer.widen_norm = Norm(name + ".widen_norm", spec.hidden);
+    }
+  }
+
+  void Narrow(const std::string& name, LinearRef* linear, NormRef* norm) {
+    *linear = Product(name, spec.hidden, spec.bottleneck);
+    *norm = Norm(name + "_norm", spec.bottleneck);
+  }
+
+  void Attention(const std::string& name, LayerSpec* made) {
+    LayerSpec& layer = *made;
+    const size_t inner = spec.heads * spec.head_dim, columns = spec.layer_columns();
+    const size_t kv_inner = spec.kv_heads == 0 ? inner : spec.kv_heads * spec.head_dim;
+    if (spec.bottleneck != 0) Narrow(name + ".narrow", &layer.narrow, &layer.narrow_norm);
+    if (narrow_query) {
+      Narrow(name + ".narrow_query", &layer.narrow_query, &layer.narrow_query_norm);
+    }
     if (fused_qkv) {
       FusedQkv(name, &layer);
     } else {
-      layer.query = Product(name + ".query", spec.hidden, inner);
-      layer.key = Product(name + ".key", spec.hidden, kv_inner);
-      layer.value = Product(name + ".value", spec.hidden, kv_inner);
+      layer.query = Product(name + ".query", columns, inner);
+      layer.key = Product(name + ".key", columns, kv_inner);
+      layer.value = Product(name + ".value", narrow_query ? spec.hidden : columns, kv_inner);
     }
     PositionProducts(name, &layer);
     if (distances) {
@@ -245,16 +278,8 @@ class TinyModelBuilder {
       layer.global_key = Product(name + ".global_key", spec.hidden, kv_inner);
       layer.global_value = Product(name + ".global_value", spec.hidden, kv_inner);
     }
-    layer.attention_output = Product(name + ".output", inner, spec.hidden);
-    layer.attention_norm = Norm(name + ".attention_norm", spec.hidden);
-    if (experts != 0 && l % 2 == 1) {
-      Experts(name, &layer);
-    } else {
-      layer.ffn_up = Product(name + ".up", spec.hidden, spec.intermediate, groups);
-      if (gated) layer.ffn_gate = Product(name + ".gate", spec.hidden, spec.intermediate);
-      layer.ffn_down = Product(name + ".down", spec.intermediate, spec.hidden, groups);
-    }
-    layer.ffn_norm = Norm(name + ".ffn_norm", spec.hidden);
+    layer.attention_output = Product(name + ".output", inner, columns);
+    layer.attention_norm = Norm(name + ".attention_norm", columns);
     if (second_norms) layer.second_attention_norm = Norm(name + ".second_norm", spec.hidden);
     if (head_norms && spec.head_norms == HeadNorms::kAllHeads) {
       layer.query_norm = Norm(name + ".query_norm", inner);
@@ -264,13 +289,35 @@ class TinyModelBuilder {
       layer.key_norm.gamma = Gain(name + ".key_norm", spec.head_dim);
     }
     if (output_norms) {
-      layer.attention_output_norm.gamma = Gain(name + ".attention_output_norm", spec.hidden);
-      layer.ffn_output_norm.gamma = Gain(name + ".ffn_output_norm", spec.hidden);
+      layer.attention_output_norm.gamma = Gain(name + ".attention_output_norm", columns);
     }
+  }
+
+  void FeedForward(const std::string& name, size_t l, LayerSpec* layer) {
+    const size_t columns = spec.layer_columns();
+    if (experts != 0 && l % 2 == 1) {
+      Experts(name, layer);
+    } else {
+      layer->ffn_up = Product(name + ".up", columns, spec.intermediate, groups);
+      if (gated) layer->ffn_gate = Product(name + ".gate", columns, spec.intermediate);
+      layer->ffn_down = Product(name + ".down", spec.intermediate, columns, groups);
+    }
+    layer->ffn_norm = Norm(name + ".ffn_norm", columns);
+    if (output_norms) layer->ffn_output_norm.gamma = Gain(name + ".ffn_output_norm", columns);
   }
 
   std::shared_ptr<MemorySource> source_;
 };
+
+// All that MobileBERT has.
+inline void MakeMobile(TinyModelBuilder* builder) {
+  builder->spec.bottleneck = 28;
+  builder->narrow_query = true;
+  builder->SplitLayers(4);
+  builder->spec.norm_kind = NormKind::kAffine;
+  builder->spec.embeddings.size = 12;
+  builder->spec.embeddings.projects_words = builder->spec.embeddings.trigrams = true;
+}
 
 // Every fifth token or so is global if the model has global tokens.
 inline TokenBatch RandomBatch(std::span<const size_t> lengths, const EncoderSpec& spec,

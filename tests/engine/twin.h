@@ -17,7 +17,7 @@ using Rows = std::vector<std::vector<double>>;
 
 struct TwinResult {
   std::vector<Rows> hidden;                  // [layers + 1][tokens, hidden]
-  std::vector<std::vector<Rows>> attention;  // [layers][heads][tokens, tokens]
+  std::vector<std::vector<Rows>> attention;  // [layers][heads][tokens, tokens], of whole layers
 };
 
 class Twin {
@@ -27,25 +27,34 @@ class Twin {
   TwinResult Encode(std::span<const int32_t> ids, std::span<const int32_t> types,
                     std::span<const uint8_t> globals = {}) const {
     TwinResult result;
-    Rows h = Embed(ids, types);
-    result.attention.resize(spec_.layers.size());
+    Rows h = Embed(ids, types), x;  // x: what a layer works on
     const bool pre = spec_.norm_place == NormPlace::kPre;
-    for (size_t l = 0; l < spec_.layers.size(); ++l) {
-      const LayerSpec& layer = spec_.layers[l];
-      result.hidden.push_back(h);
-      const Rows context =
-          Attend(layer, pre ? Norm(layer.attention_norm, h) : h, globals, &result.attention[l]);
-      const Rows attended = Product(layer.attention_output, context, spec_.hidden);
-      const Rows before = h;
-      Add(&h, Norm(layer.attention_output_norm, attended));
-      if (!pre) h = Norm(layer.attention_norm, h);
-      if (layer.second_attention_norm.gamma.present()) {
-        Add(&h, before);
-        h = Norm(layer.second_attention_norm, h);
+    for (const LayerSpec& layer : spec_.layers) {
+      if (!layer.continues) {
+        result.hidden.push_back(h);
+        x = Narrowed(layer.narrow, layer.narrow_norm, h);
+        const bool own = layer.narrow_query.weight.present();
+        const Rows keys = own   ? Narrowed(layer.narrow_query, layer.narrow_query_norm, h)
+                          : pre ? Norm(layer.attention_norm, x)
+                                : x;
+        const Rows context =
+            Attend(layer, keys, own ? h : keys, globals, &result.attention.emplace_back());
+        const Rows attended = Product(layer.attention_output, context, spec_.layer_columns());
+        const Rows before = x;
+        Add(&x, Norm(layer.attention_output_norm, attended));
+        if (!pre) x = Norm(layer.attention_norm, x);
+        if (layer.second_attention_norm.gamma.present()) {
+          Add(&x, before);
+          x = Norm(layer.second_attention_norm, x);
+        }
       }
-      Add(&h, Norm(layer.ffn_output_norm, FeedForward(layer, pre ? Norm(layer.ffn_norm, h) : h)));
-      if (!pre) h = Norm(layer.ffn_norm, h);
-      if (l == 0) Convolve(result.hidden.front(), &h);
+      Add(&x, Norm(layer.ffn_output_norm, FeedForward(layer, pre ? Norm(layer.ffn_norm, x) : x)));
+      if (!pre) x = Norm(layer.ffn_norm, x);
+      if (spec_.bottleneck == 0) h = x;
+      if (&layer == &spec_.layers.front()) Convolve(result.hidden.front(), &h);
+      if (!layer.widen.weight.present()) continue;
+      Add(&h, Product(layer.widen, x, spec_.hidden));
+      h = Norm(layer.widen_norm, h);
     }
     if (spec_.final_norm.gamma.present()) h = Norm(spec_.final_norm, h);
     result.hidden.push_back(h);
@@ -53,6 +62,10 @@ class Twin {
   }
 
  private:
+  Rows Narrowed(const LinearRef& narrow, const NormRef& norm, const Rows& h) const {
+    return narrow.weight.present() ? Norm(norm, Product(narrow, h, spec_.bottleneck)) : h;
+  }
+
   static void Add(Rows* h, const Rows& x) {
     for (size_t r = 0; r < h->size(); ++r) {
       for (size_t c = 0; c < (*h)[r].size(); ++c) (*h)[r][c] += x[r][c];
@@ -61,7 +74,8 @@ class Twin {
 
   double PositionValue(size_t position, size_t column) const {
     const EmbeddingSpec& e = spec_.embeddings;
-    const double size = static_cast<double>(e.size), p = static_cast<double>(position);
+    const size_t columns = spec_.embedding_columns();
+    const double size = static_cast<double>(columns), p = static_cast<double>(position);
     const auto angle = [&](size_t k) {
       return p / std::pow(10000.0, 2.0 * static_cast<double>(k) / size);
     };
@@ -69,7 +83,7 @@ class Twin {
       case PositionKind::kNone:
         return 0;
       case PositionKind::kLearned:
-        return source_.Values(e.position.name)[position * e.size + column];
+        return source_.Values(e.position.name)[position * columns + column];
       case PositionKind::kSinusoidalInterleaved:
         return column % 2 == 0 ? std::sin(angle(column / 2)) : std::cos(angle(column / 2));
       case PositionKind::kSinusoidalHalves:
@@ -82,20 +96,25 @@ class Twin {
     const EmbeddingSpec& e = spec_.embeddings;
     Rows sum;
     size_t next = e.position_offset;
+    if (e.projects_words) sum = Product(e.projection, Words(ids), spec_.hidden);
     for (size_t t = 0; t < ids.size(); ++t) {
       const size_t position = ids[t] == e.position_skips_id ? static_cast<size_t>(ids[t]) : next++;
-      std::vector<double> row(e.size);
-      for (size_t c = 0; c < e.size; ++c) {
-        row[c] = source_.Values(e.word.name)[static_cast<size_t>(ids[t]) * e.size + c];
+      std::vector<double> row = e.projects_words ? sum[t] : Word(ids[t]);
+      for (size_t c = 0; c < row.size(); ++c) {
         row[c] = row[c] * e.word_scale + PositionValue(position, c);
         if (!e.type.present()) continue;
         const size_t type = types.empty() ? 0 : static_cast<size_t>(types[t]);
-        row[c] += source_.Values(e.type.name)[type * e.size + c];
+        row[c] += source_.Values(e.type.name)[type * row.size() + c];
       }
-      sum.push_back(row);
+      if (e.projects_words) {
+        sum[t] = row;
+      } else {
+        sum.push_back(row);
+      }
     }
     const bool after = e.norm_place == EmbeddingNorm::kAfterProjection;
     if (!after) sum = Norm(e.norm, sum);
+    if (e.projects_words) return sum;
     if (e.projection.weight.present()) sum = Product(e.projection, sum, spec_.hidden);
     return after ? Norm(e.norm, sum) : sum;
   }
@@ -120,6 +139,31 @@ class Twin {
       }
     }
     *h = Norm(spec.norm, *h);
+  }
+
+  std::vector<double> Word(int32_t id) const {
+    const EmbeddingSpec& e = spec_.embeddings;
+    const auto row = std::span(source_.Values(e.word.name)).subspan(size_t(id) * e.size, e.size);
+    return {row.begin(), row.end()};
+  }
+
+  // What the projection reads: words, or the next, the own and the previous one.
+  Rows Words(std::span<const int32_t> ids) const {
+    Rows words;
+    for (size_t t = 0; t < ids.size(); ++t) {
+      if (!spec_.embeddings.trigrams) {
+        words.push_back(Word(ids[t]));
+        continue;
+      }
+      std::vector<double> row;
+      for (const size_t at : {t + 1, t, t - 1}) {  // 0 - 1 is beyond the end as well
+        const std::vector<double> none(spec_.embeddings.size);
+        const std::vector<double> word = at < ids.size() ? Word(ids[at]) : none;
+        row.insert(row.end(), word.begin(), word.end());
+      }
+      words.push_back(row);
+    }
+    return words;
   }
 
   Rows Product(const LinearRef& ref, const Rows& x, size_t out) const {
@@ -152,16 +196,19 @@ class Twin {
     const std::vector<float>& gamma = source_.Values(ref.gamma.name);
     const std::vector<float>& beta = source_.Values(ref.beta.name);
     const bool centred = spec_.norm_kind == NormKind::kLayerNorm;
+    const bool affine = spec_.norm_kind == NormKind::kAffine;
     Rows y = x;
     for (std::vector<double>& row : y) {
       const double n = static_cast<double>(row.size());
       double mean = 0, variance = 0;
       for (const double value : row) mean += centred ? value / n : 0;
       for (const double value : row) variance += (value - mean) * (value - mean) / n;
+      const double deviation =
+          affine ? 1 : std::sqrt(variance + static_cast<double>(spec_.norm_epsilon));
       for (size_t c = 0; c < row.size(); ++c) {
-        row[c] = (row[c] - mean) / std::sqrt(variance + static_cast<double>(spec_.norm_epsilon)) *
+        row[c] = (row[c] - mean) / deviation *
                  (static_cast<double>(gamma[c]) + static_cast<double>(spec_.gain_offset));
-        if (centred && !beta.empty()) row[c] += static_cast<double>(beta[c]);
+        if ((centred || affine) && !beta.empty()) row[c] += static_cast<double>(beta[c]);
       }
     }
     return y;
@@ -285,9 +332,9 @@ class Twin {
   }
 
   // Rows of global tokens come from projections of their own and see everything.
-  Rows Attend(const LayerSpec& layer, const Rows& x, std::span<const uint8_t> globals,
-              std::vector<Rows>* attention) const {
-    Rows context = AttendLocally(layer, x, globals, attention);
+  Rows Attend(const LayerSpec& layer, const Rows& x, const Rows& values,
+              std::span<const uint8_t> globals, std::vector<Rows>* attention) const {
+    Rows context = AttendLocally(layer, x, values, globals, attention);
     if (globals.empty()) return context;
     LayerSpec whole = layer;
     whole.query = layer.global_query;
@@ -295,7 +342,7 @@ class Twin {
     whole.value = layer.global_value;
     whole.window = kNoWindow;
     std::vector<Rows> whole_attention;
-    const Rows whole_context = AttendLocally(whole, x, {}, &whole_attention);
+    const Rows whole_context = AttendLocally(whole, x, values, {}, &whole_attention);
     for (size_t t = 0; t < x.size(); ++t) {
       if (globals[t] == 0) continue;
       context[t] = whole_context[t];
@@ -304,11 +351,11 @@ class Twin {
     return context;
   }
 
-  Rows AttendLocally(const LayerSpec& layer, const Rows& x, std::span<const uint8_t> globals,
-                     std::vector<Rows>* attention) const {
+  Rows AttendLocally(const LayerSpec& layer, const Rows& x, const Rows& values,
+                     std::span<const uint8_t> globals, std::vector<Rows>* attention) const {
     const size_t d = spec_.head_dim, kv_heads = spec_.kv_heads == 0 ? spec_.heads : spec_.kv_heads;
     Rows q = Product(layer.query, x, spec_.heads * d), k = Product(layer.key, x, kv_heads * d);
-    const Rows v = Product(layer.value, x, kv_heads * d);
+    const Rows v = Product(layer.value, values, kv_heads * d);
     NormHeads(layer.query_norm, &q);
     NormHeads(layer.key_norm, &k);
     Rotate(layer, &q);
@@ -383,7 +430,7 @@ class Twin {
         up[r][c] = gated ? activated * up[r][c] : activated;
       }
     }
-    return Product(layer.ffn_down, up, spec_.hidden);
+    return Product(layer.ffn_down, up, spec_.layer_columns());
   }
 
   const EncoderSpec& spec_;

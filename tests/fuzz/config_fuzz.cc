@@ -24,6 +24,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   config.Finish(&warnings);
   (void)config.Effects();
   if (!config.status().ok()) return 0;
-  if (spec.layers.size() > pozor::kMostLayers || spec.hidden > pozor::kMostHidden) std::abort();
+  if (spec.layer_count() > pozor::kMostLayers || spec.hidden > pozor::kMostHidden) std::abort();
   return 0;
 }

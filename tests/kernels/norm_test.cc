@@ -135,6 +135,45 @@ TEST_CASE("norms agree with double precision") {
   }
 }
 
+std::vector<float> RunAffineNorm(const Inputs& inputs, Buffer* over = nullptr) {
+  Buffer own(inputs.c.rows * inputs.c.cols, inputs.c.offset + 4);
+  NormArgs args = inputs.Args(over == nullptr ? &own : over);
+  if (over != nullptr) args.out_stride = inputs.stride;
+  AffineNorm(args);
+  std::vector<float> rows;
+  for (size_t r = 0; r < inputs.c.rows; ++r) {
+    rows.insert(rows.end(), args.out + r * args.out_stride,
+                args.out + r * args.out_stride + inputs.c.cols);
+  }
+  CHECK(own.GuardsIntact());
+  return rows;
+}
+
+TEST_CASE("an affine norm is gain and shift, the same bits on every fused tier, in place as well") {
+  for (const Case& c : Cases()) {
+    CAPTURE(Name(c));
+    const Inputs inputs(c);
+    std::vector<double> expected;
+    for (size_t i = 0; i < c.rows * c.cols; ++i) {
+      const size_t r = i / c.cols, col = i % c.cols;
+      const double shift = c.beta ? static_cast<double>(inputs.beta[col]) : 0.0;
+      expected.push_back(static_cast<double>(inputs.x[r * inputs.stride + col]) *
+                             static_cast<double>(inputs.gamma[col]) +
+                         shift);
+    }
+    std::vector<float> fused;
+    ForEachTier([&](CpuTier) {
+      const std::vector<float> got = RunAffineNorm(inputs);
+      CHECK(MaxAbsDifference(got, expected) < 2e-6);
+      Inputs copy(c);
+      CHECK(SameBits(RunAffineNorm(copy, &copy.x), got));
+      if (!ActiveTierIsFused()) return;
+      if (fused.empty()) fused = got;
+      CHECK(SameBits(got, fused));
+    });
+  }
+}
+
 TEST_CASE("norms have the same bits on every fused tier, whatever the alignment") {
   for (Case c : Cases()) {
     CAPTURE(Name(c));

@@ -338,6 +338,11 @@ const Replacement kRefused[] = {
      "conv_groups"},
     {"deberta-v2-conv", R"("conv_act": "gelu")", R"("conv_act": "snake")", "snake"},
     {"deberta-v2-c2p", R"("embedding_size": 28)", R"("embedding_size": 36)", "word_embeddings"},
+    {"mobilebert", R"("no_norm")", R"("layer_norm")", "normalization_type"},
+    {"mobilebert", R"("key_query_shared_bottleneck": true)",
+     R"("key_query_shared_bottleneck": false)", "key_query_shared_bottleneck"},
+    {"mobilebert", R"("true_hidden_size": 24)", R"("true_hidden_size": 32)", "true_hidden_size"},
+    {"mobilebert", R"("num_attention_heads": 3)", R"("num_attention_heads": 7)", "7 heads"},
 };
 
 TEST_CASE("values that the engine has nothing for are refused by name") {

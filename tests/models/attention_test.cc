@@ -183,7 +183,7 @@ TEST_CASE("attention rows of windowed, causal and int8 models: what they see, an
     Rows rows;
     const Inspection seen = loaded->Attention(text, {}, rows.Sink()).value();
     const size_t tokens = seen.tokens.ids.size();
-    REQUIRE(rows.weights.size() == spec.layers.size() * spec.heads * tokens * tokens);
+    REQUIRE(rows.weights.size() == spec.layer_count() * spec.heads * tokens * tokens);
     double worst_sum = 0;
     size_t unseen = 0;
     for (size_t row = 0; row < rows.weights.size() / tokens; ++row) {
@@ -193,7 +193,8 @@ TEST_CASE("attention rows of windowed, causal and int8 models: what they see, an
         const float weight = rows.weights[row * tokens + key];
         sum += static_cast<double>(weight);
         const size_t distance = key > query ? key - query : query - key;
-        const bool sees = distance <= spec.layers[layer].window && !(spec.causal && key > query);
+        const bool sees = distance <= spec.layers[spec.AttentionPlace(layer)].window &&
+                          !(spec.causal && key > query);
         unseen += !sees && weight != 0;
       }
       worst_sum = std::max(worst_sum, std::abs(sum - 1));

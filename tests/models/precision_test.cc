@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/quantize.h"
 #include "tests/models/golden_folders.h"
 #include "tests/models/trace.h"
 
@@ -47,8 +48,7 @@ struct Nearness {
   double mean() const { return sum / static_cast<double>(texts); }
 
   void Add(const test::Trace& exact, const test::Trace& got, size_t tokens, size_t hidden) {
-    const double cosine =
-        Cosine(VectorOf(exact, tokens, hidden), VectorOf(got, tokens, hidden));
+    const double cosine = Cosine(VectorOf(exact, tokens, hidden), VectorOf(got, tokens, hidden));
     sum += cosine;
     least = std::isnan(cosine) ? cosine : std::min(least, cosine);
     ++texts;
@@ -81,15 +81,10 @@ Quality Measure(const std::string& folder, const Model::Impl& f32, const Model::
 }
 
 // What int8 leaves in f32, and why: "attention: ...".
-std::string LeftInF32(const PrecisionPlan& plan) {
+std::string LeftInF32(const Encoder& encoder) {
   std::set<std::string> reasons;
-  for (const LayerPrecision& layer : plan) {
-    for (size_t kind = 0; kind < kProductKinds; ++kind) {
-      const ProductChoice& choice = layer.products[kind];
-      if (choice.format == NumberFormat::kInt8) continue;
-      reasons.insert(std::string(ProductName(static_cast<ProductKind>(kind))) + ": " +
-                     choice.reason);
-    }
+  for (const ProductLine& product : DescribeProducts(encoder)) {
+    if (product.precision != "int8") reasons.insert(product.name + ": " + product.reason);
   }
   std::string all;
   for (const std::string& reason : reasons) all += (all.empty() ? "" : "; ") + reason;
@@ -108,7 +103,8 @@ constexpr Bounds kUsual = {"", 0.9995, 0.999, 0.9998, 0.9995, ""};
 // Folders whose numbers are worse than usual.
 constexpr Bounds kDeviations[] = {
     {"marian", 0.999, 0.998, 0.9998, 0.9995,
-     "int8: word rows times sqrt(hidden) go into the first Q, K and V without a norm, so its scores "
+     "int8: word rows times sqrt(hidden) go into the first Q, K and V without a norm, so its "
+     "scores "
      "are large and softmax shows their rounding; the other products alone keep 0.99997"},
 };
 
@@ -159,7 +155,7 @@ TEST_CASE("int8 and bf16 of every architecture") {
       CHECK(quality.bf16.mean() >= bounds.bf16_mean);
       CHECK(quality.bf16.least >= bounds.bf16_least);
     }
-    std::string notes = LeftInF32(int8->encoder->precision());
+    std::string notes = LeftInF32(*int8->encoder);
     if (!bounds.why.empty()) notes += (notes.empty() ? "" : "; ") + std::string(bounds.why);
     std::array<char, 240> line;
     std::snprintf(line.data(), line.size(),

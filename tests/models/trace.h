@@ -25,8 +25,9 @@ inline Trace TraceText(const Model::Impl& model, const TokenBatch& batch) {
   const EncoderSpec& spec = model.encoder->spec();
   const size_t tokens = batch.ids.size();
   Trace trace;
-  trace.hidden.resize((spec.layers.size() + 1) * tokens * spec.hidden);
-  trace.attention.resize(spec.layers.size() * spec.heads * tokens * tokens);
+  const size_t layers = spec.layer_count();
+  trace.hidden.resize((layers + 1) * tokens * spec.hidden);
+  trace.attention.resize(layers * spec.heads * tokens * tokens);
   Sinks sinks;
   sinks.hidden_states = [&](size_t layer, MatView<const float> rows) {
     REQUIRE(rows.rows == tokens);
@@ -120,12 +121,13 @@ inline std::vector<float> GlobalRows(std::span<const float> rows, const TokenBat
 inline double WindowedExcess(const Golden& golden, const std::string& stem, const Trace& got,
                              const TokenBatch& batch, const EncoderSpec& spec) {
   double worst = 0;
-  const size_t layer_size = got.attention.size() / spec.layers.size();
-  for (size_t l = 0; l < spec.layers.size(); ++l) {
+  const size_t layer_size = got.attention.size() / spec.layer_count();
+  for (size_t l = 0; l < spec.layer_count(); ++l) {
     const std::string name = stem + ".attn." + std::to_string(l);
     if (golden.Find(name) == nullptr) continue;
     const auto rows = std::span(got.attention).subspan(l * layer_size, layer_size);
-    const auto windowed = WindowedRows(rows, batch, spec.heads, spec.layers[l].window);
+    const auto windowed =
+        WindowedRows(rows, batch, spec.heads, spec.layers[spec.AttentionPlace(l)].window);
     worst = std::max(worst, golden.Excess(windowed, golden.Read(name)));
     const std::string global = stem + ".global_attn." + std::to_string(l);
     const TensorInfo* tensor = golden.Find(global);

@@ -52,7 +52,7 @@ class ModelSource final : public AttentionSource {
 
 Status ModelSource::ChooseFrom(const EncoderSpec& spec) {
   HeadSet& set = record_.heads;
-  set.layer_count = spec.layers.size();
+  set.layer_count = spec.layer_count();
   set.head_count = spec.heads;
   set.causal = spec.causal;
   POZOR_TRY(const auto chosen, ChooseHeads(options_.heads, set.layer_count, set.head_count));
@@ -60,7 +60,7 @@ Status ModelSource::ChooseFrom(const EncoderSpec& spec) {
     if (chosen[layer].empty()) continue;
     set.layers.push_back(layer);
     set.heads.push_back(chosen[layer]);
-    const size_t window = spec.layers[layer].window;
+    const size_t window = spec.layers[spec.AttentionPlace(layer)].window;
     set.windows.push_back(window == kNoWindow ? std::nullopt : std::optional<size_t>(window));
   }
   return Status();

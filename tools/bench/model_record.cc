@@ -54,7 +54,13 @@ double FlopsPerToken(const EncoderSpec& spec) {
   const size_t inner = spec.heads * spec.head_dim;
   for (const LayerSpec& layer : spec.layers) {
     const double ffn = layer.ffn_gate.weight.present() ? 3 : 2;
-    flops += 4 * Product(spec.hidden, inner) + ffn * Product(spec.hidden, spec.intermediate);
+    const size_t columns = spec.layer_columns();
+    flops += ffn * Product(columns, spec.intermediate);
+    if (!layer.continues) flops += 4 * Product(columns, inner);
+    if (layer.narrow_query.weight.present()) flops += Product(spec.hidden - columns, inner);
+    for (const LinearRef* linear : {&layer.narrow, &layer.narrow_query, &layer.widen}) {
+      if (linear->weight.present()) flops += Product(spec.hidden, columns);
+    }
   }
   return flops;
 }
@@ -64,7 +70,9 @@ double EncoderFlops(const EncoderSpec& spec, std::span<const size_t> lengths) {
   const double pair = 2 * 2 * static_cast<double>(spec.heads * spec.head_dim);
   for (const size_t length : lengths) {
     tokens += static_cast<double>(length);
-    for (const LayerSpec& layer : spec.layers) attention += pair * PairsOf(length, layer.window);
+    for (const LayerSpec& layer : spec.layers) {
+      if (!layer.continues) attention += pair * PairsOf(length, layer.window);
+    }
   }
   return tokens * FlopsPerToken(spec) + attention;
 }
@@ -114,7 +122,7 @@ void WriteModelInfo(const Model& model, JsonWriter* json) {
   json->Field("max_length", info.max_length).Field("dimensions", info.dimensions);
   json->Field("flops_per_token", FlopsPerToken(spec));
   json->Field("flops_per_token_and_key",
-              4 * static_cast<double>(spec.heads * spec.head_dim * spec.layers.size()));
+              4 * static_cast<double>(spec.heads * spec.head_dim * spec.layer_count()));
 }
 
 }  // namespace pozor::tools
