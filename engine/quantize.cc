@@ -36,6 +36,7 @@ class LayerQuantizer {
     } else {
       Convert(ProductKind::kQkv, &layer_.qkv);
       Convert(ProductKind::kQkv, &layer_.global_qkv);
+      Convert(ProductKind::kQkv, &layer_.value);
     }
     if (precision_.IsInt8(ProductKind::kOutput)) {
       const PlainProduct output = Unpack(layer_.attention_output);

@@ -436,7 +436,9 @@ TEST_CASE("bf16 of an f32 encoder is array for array what is loaded as bf16") {
       bf16 += a[i].dtype == DType::kBF16 ? 1 : 0;
     }
     const size_t own = builder.spec.layers[1].same_as == kNone ? builder.spec.layers.size() : 1;
-    CHECK(bf16 == own * (4 + (builder.gated ? 1 : 0) + (builder.globals ? 1 : 0)));
+    const size_t attending = std::min(own, builder.spec.layer_count());
+    const size_t beside = (builder.globals ? 1 : 0) + (builder.narrow_query ? 1 : 0);
+    CHECK(bf16 == own * (2 + (builder.gated ? 1 : 0)) + attending * (2 + beside));
   }
 }
 
