@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <set>
-#include <vector>
 
 #include "models/formats/file.h"
 #include "models/prepared.h"
@@ -43,29 +41,65 @@ Status CopyFile(const fs::path& from, const fs::path& to) {
   return file->Commit();
 }
 
+// What a prepared folder holds, as paths inside it: the same for the model it is made of and for
+// what may be replaced.
+struct Contents {
+  std::set<fs::path> folders, copied;
+  fs::path weights;
+};
+
 // A module that is all code has no folder.
-Status CopyFolder(const fs::path& from, const fs::path& to, bool beside_transformer) {
+Status ListFolder(const fs::path& from, const fs::path& inside, bool beside_transformer,
+                  Contents* contents) {
+  if (!inside.empty()) contents->folders.insert(inside);
   std::error_code error;
-  fs::create_directories(to, error);
-  if (error) return IoError(to.string() + ": " + error.message() + "; check the permissions");
-  if (!fs::exists(from, error)) return {};
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(from, error)) {
+  if (!fs::exists(from / inside, error)) return {};
+  for (const auto& entry : fs::directory_iterator(from / inside, error)) {
     if (entry.is_regular_file(error) && IsWanted(entry.path().filename(), beside_transformer)) {
-      files.push_back(entry.path());
+      contents->copied.insert(inside / entry.path().filename());
     }
   }
-  if (error) return IoError(from.string() + ": " + error.message() + "; check the permissions");
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) POZOR_RETURN_IF_ERROR(CopyFile(file, to / file.filename()));
-  return {};
+  if (!error) return {};
+  return IoError((from / inside).string() + ": " + error.message() + "; check the permissions");
+}
+
+Result<Contents> ListContents(const Model::Impl& model) {
+  const std::string& transformer = model.pipeline.transformer_path;
+  Contents contents;
+  contents.weights = fs::path(transformer) / kPreparedName;
+  std::set<std::string> listed;
+  const auto list = [&](const std::string& path, bool beside_transformer) -> Status {
+    if (!listed.insert(path).second) return {};
+    return ListFolder(model.folder, path, beside_transformer, &contents);
+  };
+  POZOR_RETURN_IF_ERROR(list("", true));
+  POZOR_RETURN_IF_ERROR(list(transformer, true));
+  for (const ModuleEntry& module : model.pipeline.modules) {
+    POZOR_RETURN_IF_ERROR(list(module.path, false));
+  }
+  return contents;
+}
+
+// What lies in a folder and would not be there again; empty: nothing.
+Result<std::string> FindForeign(const fs::path& folder, const Contents& contents) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path inside = entry->path().lexically_relative(folder);
+    const bool is_folder = entry->is_directory(error) && !entry->is_symlink(error);
+    const bool ours = is_folder ? contents.folders.contains(inside)
+                                : contents.copied.contains(inside) || inside == contents.weights;
+    if (!ours) return inside.string();
+  }
+  if (!error) return std::string();
+  return IoError(folder.string() + ": " + error.message() + "; check the permissions");
 }
 
 // The folder under another name until it is complete.
 class FolderInTheMaking {
  public:
   explicit FolderInTheMaking(const fs::path& output)
-      : output_(output.has_filename() ? output : output.parent_path()),
+      : output_(WithoutLink(output.has_filename() ? output : output.parent_path())),
         making_(output_.string() + ".making-" + std::to_string(::getpid())) {}
   ~FolderInTheMaking() {
     std::error_code error;
@@ -89,6 +123,13 @@ class FolderInTheMaking {
   }
 
  private:
+  // The folder that a link leads to is replaced, not the link.
+  static fs::path WithoutLink(const fs::path& path) {
+    std::error_code error;
+    const fs::path target = fs::canonical(path, error);
+    return !error && fs::is_symlink(path, error) ? target : path;
+  }
+
   fs::path output_, making_;
 };
 
@@ -107,36 +148,44 @@ Result<uint64_t> WriteWeights(const Model::Impl& model, const fs::path& path) {
 
 }  // namespace
 
-// Nothing that is not ours is written over.
-Status CheckPreparedOutput(const Pipeline& pipeline, const std::string& output) {
+Status CheckPreparedOutput(const Model::Impl& model, const std::string& output) {
   std::error_code error;
-  const fs::path to = output;
+  const fs::path to = output, normal = to.lexically_normal();
+  const fs::path name = normal.has_filename() ? normal.filename() : normal.parent_path().filename();
+  if (name.empty() || name == "." || name == "..") {
+    return InvalidArgument("'" + output + "': is no name of a folder; name a new folder");
+  }
   if (!fs::exists(to, error)) return {};
   if (!fs::is_directory(to, error)) {
     return InvalidArgument(output + ": is a file, prepared models are folders; name a new folder");
   }
-  const bool prepared = fs::exists(to / pipeline.transformer_path / kPreparedName, error);
-  const bool original = fs::exists(to / pipeline.transformer_path / "model.safetensors", error);
-  if (fs::is_empty(to, error) || (prepared && !original)) return {};
-  return InvalidArgument(output + ": is there already and no prepared model; name a new folder");
+  if (fs::is_empty(to, error)) return {};
+  POZOR_TRY(const Contents contents, ListContents(model));
+  if (!fs::exists(to / contents.weights, error)) {
+    return InvalidArgument(output + ": is there already and no prepared model; name a new folder");
+  }
+  POZOR_TRY(const std::string foreign, FindForeign(to, contents));
+  if (foreign.empty()) return {};
+  return InvalidArgument(output + ": has " + foreign + ", which a prepared model has not and " +
+                         "which would be lost; name a new folder");
 }
 
 Result<uint64_t> WritePreparedFolder(const Model::Impl& model, const std::string& output) {
-  const fs::path from = model.folder, transformer = model.pipeline.transformer_path;
-  POZOR_RETURN_IF_ERROR(CheckPreparedOutput(model.pipeline, output));
+  POZOR_RETURN_IF_ERROR(CheckPreparedOutput(model, output));
+  POZOR_TRY(const Contents contents, ListContents(model));
   FolderInTheMaking folder(output);
-  const fs::path to = folder.path();
-  POZOR_RETURN_IF_ERROR(CopyFolder(from, to, true));
-  std::set<std::string> copied = {""};
-  const auto copy = [&](const std::string& path, bool beside_transformer) -> Status {
-    if (!copied.insert(path).second) return {};
-    return CopyFolder(from / path, to / path, beside_transformer);
-  };
-  POZOR_RETURN_IF_ERROR(copy(model.pipeline.transformer_path, true));
-  for (const ModuleEntry& module : model.pipeline.modules) {
-    POZOR_RETURN_IF_ERROR(copy(module.path, false));
+  std::error_code error;
+  fs::create_directories(folder.path(), error);
+  for (const fs::path& inside : contents.folders) {
+    if (!error) fs::create_directories(folder.path() / inside, error);
   }
-  POZOR_TRY(const uint64_t bytes, WriteWeights(model, to / transformer / kPreparedName));
+  if (error) {
+    return IoError(folder.path().string() + ": " + error.message() + "; check the permissions");
+  }
+  for (const fs::path& file : contents.copied) {
+    POZOR_RETURN_IF_ERROR(CopyFile(fs::path(model.folder) / file, folder.path() / file));
+  }
+  POZOR_TRY(const uint64_t bytes, WriteWeights(model, folder.path() / contents.weights));
   POZOR_RETURN_IF_ERROR(folder.Finish());
   return bytes;
 }

@@ -10,8 +10,9 @@
 
 namespace pozor::tools {
 
-// An existing folder must be empty or a prepared model itself.
-Status CheckPreparedOutput(const Pipeline& pipeline, const std::string& output);
+// An existing folder must be empty, or a prepared model with nothing in it but what preparing this
+// model writes again: a file that would be lost is named.
+Status CheckPreparedOutput(const Model::Impl& model, const std::string& output);
 
 // Copies what the model's folder has beside its weights (configuration, tokenizer, the modules
 // behind the encoder) to `output` and writes the prepared weights there. The folder

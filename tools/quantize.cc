@@ -102,7 +102,7 @@ class Quantizing {
                          "of its own, a GGUF file has them inside; give a model folder, or use " +
                          "--precision at load");
     }
-    POZOR_RETURN_IF_ERROR(CheckPreparedOutput(f32->pipeline, request_.output));
+    POZOR_RETURN_IF_ERROR(CheckPreparedOutput(*f32, request_.output));
     POZOR_TRY(plan_, MakePlan(request_.target, request_.products, f32->encoder->spec()));
     const std::vector<std::string_view> calibration(own.begin(), own.end());
     POZOR_TRY(calibration_, CalibrateModel(*f32, calibration, &calibrated_on_));

@@ -224,6 +224,55 @@ std::string Promotions(const PrecisionPlan& plan, NumberFormat lowest) {
   return text;
 }
 
+// Whatever a second run would not write again stays.
+TEST_CASE("a prepared folder is replaced only if nothing of somebody else lies in it") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const std::string out = folder.File("out"), model = TestData("st-mean-norm");
+  const auto prepare = [&](const std::string& to) {
+    return Pozor({"quantize", model, "-o", to, "--no-gate"});
+  };
+  REQUIRE(prepare(out).exit_code == 0);
+  CHECK(prepare(out).exit_code == 0);
+  CHECK(prepare(out + "/").exit_code == 0);
+  for (const char* name : {"vectors.npy", "pytorch_model.bin", "1_Pooling/notes.md", "results"}) {
+    CAPTURE(name);
+    const std::string foreign = out + "/" + name;
+    if (std::string(name) == "results") {
+      fs::create_directory(foreign);
+    } else {
+      folder.Write("out/" + std::string(name), "precious");
+    }
+    const ProcessResult refused = prepare(out);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.errors.find(name) != std::string::npos);
+    CHECK(fs::exists(foreign));
+    fs::remove_all(foreign);
+  }
+  // The model itself may lie inside.
+  fs::copy(model, out + "/original", fs::copy_options::recursive);
+  CHECK(Pozor({"quantize", out + "/original", "-o", out, "--no-gate"}).exit_code == 2);
+  CHECK(fs::exists(out + "/original/config.json"));
+  fs::remove_all(out + "/original");
+
+  fs::create_directory_symlink(out, folder.File("link"));
+  CHECK(prepare(folder.File("link")).exit_code == 0);
+  CHECK(fs::is_symlink(folder.File("link")));
+  CHECK(fs::exists(out + "/pozor.safetensors"));
+  for (const char* name : {"", ".", "..", "/"}) CHECK(prepare(name).exit_code != 0);
+}
+
+TEST_CASE("a limit on the size of files is an error of the write") {
+  const TemporaryFolder folder;
+  const ProcessResult result =
+      testing::RunProcess({"/bin/sh", "-c", "ulimit -f 16; exec \"$0\" \"$@\"",
+                           std::string(POZOR_BINARY_DIR) + "/pozor", "quantize",
+                           TestData("st-mean-norm"), "-o", folder.File("out"), "--no-gate"});
+  CHECK(result.exit_code == 1);
+  CHECK(EndsInOneError(result));
+  CHECK(folder.List().empty());
+}
+
 TEST_CASE("the gate promotes the noisiest input's product, to bf16 where the plan has it") {
   EncoderSpec spec;
   spec.layers.resize(2);

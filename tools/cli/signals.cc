@@ -32,7 +32,9 @@ const std::atomic<bool>* CancelOnSignals() {
   struct sigaction before = {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
+  // A closed pipe and a file beyond the limit are errors of the write.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
   return &cancel;
 }
 
