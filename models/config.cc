@@ -1,6 +1,7 @@
 #include "models/config.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <utility>
 
@@ -278,7 +279,8 @@ float Config::PositiveOr(std::string_view key, double absent, std::string_view e
   const JsonValue* value = Take(key, effect);
   if (value == nullptr) return static_cast<float>(absent);
   const double number = value->as_double();
-  if (!value->is_number() || !std::isfinite(number) || number <= 0) {
+  const bool finite = value->is_number() && std::abs(number) <= FLT_MAX;
+  if (!finite || static_cast<float>(number) <= 0) {
     Wrong(key, value, "a positive number is needed");
     return static_cast<float>(absent);
   }

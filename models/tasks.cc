@@ -49,10 +49,19 @@ Result<TaskAdapters> ReadTaskAdapters(const JsonValue& config, const std::string
   for (const JsonValue& task : tasks->items()) adapters.tasks.emplace_back(task.as_string());
   POZOR_TRY(const double rank, PositiveNumber(config, "lora_rank", 4, where));
   POZOR_TRY(const double alpha, PositiveNumber(config, "lora_alpha", 1, where));
+  adapters.rank = rank;
   adapters.scale = alpha / rank;
   const JsonValue* instructions = config.Find("task_instructions");
-  if (instructions == nullptr || !instructions->is_object()) return adapters;
+  if (instructions == nullptr || instructions->is_null()) return adapters;
+  if (!instructions->is_object()) {
+    return Corrupt(where + ": task_instructions is " + instructions->Describe() +
+                   ", an object of texts is needed; check the configuration");
+  }
   for (const JsonMember& member : instructions->members()) {
+    if (!member.value.is_string()) {
+      return Corrupt(where + ": task_instructions of " + std::string(member.key) + " is " +
+                     member.value.Describe() + ", a text is needed; check the configuration");
+    }
     adapters.instructions.emplace_back(member.key, member.value.as_string());
   }
   return adapters;
@@ -98,6 +107,11 @@ Result<std::shared_ptr<const TensorSource>> MergeTask(std::shared_ptr<const Tens
     }
     // Tables are x (W + A B), layers x (W + B A)^T.
     if (!stem.ends_with("_embeddings")) std::swap(pair[0], pair[1]);
+    const size_t rank = pair[1]->shape[1];
+    if (static_cast<double>(rank) != adapters.rank) {
+      return Corrupt("tensor '" + pair[1]->name + "': has rank " + std::to_string(rank) +
+                     ", lora_rank says another; check the configuration");
+    }
     updates[tensor] = {pair[0], pair[1], task, adapters.scale};
     parts.insert(parts.end(), pair, pair + 2);
   }

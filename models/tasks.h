@@ -19,6 +19,7 @@ namespace pozor {
 struct TaskAdapters {
   std::vector<std::string> tasks;
   std::vector<std::pair<std::string, std::string>> instructions;  // task, text in front of texts
+  double rank = 4;                                                // lora_rank
   double scale = 1;                                               // lora_alpha / lora_rank
 };
 
@@ -28,11 +29,13 @@ Result<TaskAdapters> ReadTaskAdapters(const JsonValue& config, const std::string
 // The place of a task; InvalidArgument with the tasks there are otherwise.
 Result<size_t> FindTask(const TaskAdapters& adapters, const std::string& task);
 
-// The weights as they are for a task. Corrupt, with a name, if a part of the adapter is missing.
+// The weights as they are for a task. Corrupt, with a name, if a part of the adapter is missing or
+// has another rank.
 Result<std::shared_ptr<const TensorSource>> MergeTask(std::shared_ptr<const TensorSource> weights,
                                                       const TaskAdapters& adapters, size_t task);
 
-// Makes the task's instruction the prompt of those who ask for none.
+// Makes the task's instruction the prompt of those who ask for none, unless the folder has a
+// default.
 void UseInstruction(const TaskAdapters& adapters, const std::string& task, Pipeline* pipeline);
 
 }  // namespace pozor

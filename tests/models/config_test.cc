@@ -61,6 +61,15 @@ TEST_CASE("values, defaults and effects") {
   CHECK(effects[0].second == "activation");
 }
 
+TEST_CASE("a number that is none in f32 is refused") {
+  for (const char* number : {"1e39", "1e-46", "0", "-1", "\"1\""}) {
+    CAPTURE(number);
+    Config config = Parse(R"({"layer_norm_eps":)" + std::string(number) + "}");
+    config.PositiveOr("layer_norm_eps", 1e-12, "epsilon");
+    CHECK_FALSE(config.status().ok());
+  }
+}
+
 TEST_CASE("members of objects are read by their paths, and those that nobody read are named") {
   Config config = Parse(R"({"rope":{"theta":500,"kind":{"a":true,"b":[1]},"future":2,"none":null},)"
                         R"("types":["x","y"],"rope.theta":9,"other":{"a":1}})");

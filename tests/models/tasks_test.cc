@@ -133,7 +133,7 @@ std::shared_ptr<MemorySource> Source(
 }
 
 TEST_CASE("adapters of which something is missing or wrong are refused by name") {
-  const TaskAdapters adapters = {.tasks = {"a", "b"}, .instructions = {}, .scale = 1};
+  const TaskAdapters adapters = {.tasks = {"a", "b"}, .instructions = {}, .rank = 3, .scale = 1};
   const std::string stem = kStem;
   const auto message = [&](const std::shared_ptr<MemorySource>& source) {
     const auto merged = MergeTask(source, adapters, 1);
@@ -148,6 +148,10 @@ TEST_CASE("adapters of which something is missing or wrong are refused by name")
   CHECK(message(Source({original, a, {b.first, {3, 6, 3}}})).find("2 adapters") !=
         std::string::npos);
   CHECK(message(Source({original, a, {b.first, {2, 6, 2}}})).find(a.first) != std::string::npos);
+  const std::string other_rank =
+      message(Source({original, {a.first, {2, 4, 4}}, {b.first, {2, 6, 4}}}));
+  CHECK(other_rank.find(a.first) != std::string::npos);
+  CHECK(other_rank.find("lora_rank") != std::string::npos);
   CHECK(message(Source({{"emb_ln.weight", {4}}})).find("no adapters") != std::string::npos);
   const std::string plain = "roberta.encoder.layers.0.mlp.fc2.weight";
   CHECK(message(Source({original, a, b, {plain, {4, 6}}})).find(plain) != std::string::npos);
@@ -166,7 +170,9 @@ TEST_CASE("what the configuration says of adapters is checked") {
   for (const char* wrong :
        {R"({"lora_adaptations": "a"})", R"({"lora_adaptations": ["a"], "lora_rank": 0})",
         R"({"lora_adaptations": ["a"], "lora_rank": "x"})",
-        R"({"lora_adaptations": ["a"], "lora_alpha": -1})"}) {
+        R"({"lora_adaptations": ["a"], "lora_alpha": -1})",
+        R"({"lora_adaptations": ["a"], "task_instructions": ["Query: "]})",
+        R"({"lora_adaptations": ["a"], "task_instructions": {"a": 1}})"}) {
     CAPTURE(wrong);
     CHECK(read(wrong).status().code() == StatusCode::kCorrupt);
   }
