@@ -166,6 +166,12 @@ TEST_CASE("calls of one visit are one value") {
   for (const std::vector<double>& process : visits) CHECK(process.size() == 12);
 }
 
+TEST_CASE("processes may have any number") {
+  Row row = MakeResult("a", {{}}).result.rows[0];
+  for (double& process : row.samples.process) process = -1 - process;
+  CHECK(VisitSeconds(row, Timing::kWall).size() == 3);
+}
+
 TEST_CASE("what differs is told, what is only momentary is not") {
   LoadedResult a = MakeResult("a", {{}}), b = MakeResult("b", {{}});
   a.result.system.facts.push_back({"os", "load average", "1", ""});

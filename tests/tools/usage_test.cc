@@ -65,6 +65,8 @@ TEST_CASE("wrong use is exit code 2 and one line that says what is right") {
       {{"info", model, "another"}, "another: one word too many"},
       {{"verify", model}, "give --golden DIR, or --reference"},
       {{"tokenize", model, "file", "--text", "x"}, "give one of the two"},
+      {{"compare", "a.json", "--resolution", "nan"}, "'nan' is no share"},
+      {{"compare", "a.json", "--resolution", "-1"}, "'-1' is no share"},
   };
   for (const Case& c : cases) {
     CAPTURE(std::string(c.error));

@@ -1,3 +1,7 @@
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
 #include "tools/cli/options.h"
 #include "tools/cli/report.h"
 #include "tools/cli/verbs.h"
@@ -26,7 +30,11 @@ int CompareVerb(std::span<char* const> arguments) {
                  "slower, slower>5%, faster>5%, not-comparable; several after commas")
       ->type_name("WHEN");
   app.add_option("--resolution", resolution, "per cent; a smaller difference is none (2)")
-      ->check(CLI::NonNegativeNumber)
+      ->check([](const std::string& text) -> std::string {
+        const double number = std::strtod(text.c_str(), nullptr);
+        const bool right = number >= 0 && std::isfinite(number);
+        return right ? "" : "'" + text + "' is no share; give a number of at least 0";
+      })
       ->type_name("P");
   app.add_option("--seed", request.options.seed, "of the bootstrap (1)")->type_name("N");
   app.add_flag("--json", request.json, "JSON instead of Markdown");

@@ -112,9 +112,9 @@ Samples VisitSeconds(const Row& row, Timing timing) {
     visits[{samples.process[i], samples.round[i]}].push_back(seconds[i] * factor);
   }
   Samples values;
-  double process = -1;
+  double process = 0;
   for (const auto& [place, calls] : visits) {
-    if (place.first != process) values.emplace_back();
+    if (values.empty() || place.first != process) values.emplace_back();
     process = place.first;
     values.back().push_back(Quantile(calls, 0.25));
   }
