@@ -1,9 +1,7 @@
 // pozor tokenize: ids, tokens and offsets as JSON lines, from the tokenizer alone.
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -85,21 +83,18 @@ TEST_CASE("a line a text; without --json ids, a tab, tokens") {
 
 // Sparse encoders, late interaction: not run, but their texts become tokens as any other's.
 TEST_CASE("a model whose modules cannot be run shows its tokens") {
-  namespace fs = std::filesystem;
-  std::string scratch = (fs::temp_directory_path() / "pozor-tokens-XXXXXX").string();
-  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
-  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
-    fs::copy_file(fs::path(TestData("bert")) / name, fs::path(scratch) / name);
+  const testing::TemporaryFolder folder;
+  for (const char* name :
+       {"config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}) {
+    std::filesystem::copy_file(TestData("bert") + "/" + name, folder.File(name));
   }
-  fs::copy_file(fs::path(TestData("bert")) / "model.safetensors",
-                fs::path(scratch) / "model.safetensors");
-  std::ofstream(fs::path(scratch) / "modules.json")
-      << R"([{"path":"","type":"sentence_transformers.sparse_encoder.modules.MLMTransformer"}])";
-  const ProcessResult result = PozorReading({"tokenize", scratch}, "a\n");
+  folder.Write(
+      "modules.json",
+      R"([{"path":"","type":"sentence_transformers.sparse_encoder.modules.MLMTransformer"}])");
+  const ProcessResult result = PozorReading({"tokenize", folder.path()}, "a\n");
   CHECK(result.exit_code == 0);
   CHECK(result.output == PozorReading({"tokenize", TestData("bert")}, "a\n").output);
   CHECK(result.errors.find("MLMTransformer is not supported") != std::string::npos);
-  fs::remove_all(scratch);
 }
 
 TEST_CASE("users' cases on the tokenizer of the real all-MiniLM-L6-v2") {

@@ -4,11 +4,12 @@ transformers gives for them in double precision. Needs torch and transformers.
 """
 import json
 import pathlib
-import struct
 
 import numpy as np
 import torch
 import transformers
+
+from twin import write_safetensors
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIZES = {
@@ -40,18 +41,6 @@ def randomise(model, generator):
         else:
             noise = noise * value.shape[1] ** -0.5
         value.data = noise
-
-
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, values in tensors.items():
-        raw = np.ascontiguousarray(values, dtype=np.float32).tobytes()
-        header[name] = {"dtype": "F32", "shape": list(values.shape),
-                        "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def make(name, changes, seed):
