@@ -3,6 +3,7 @@
 #ifndef POZOR_ENGINE_FORWARD_H_
 #define POZOR_ENGINE_FORWARD_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "engine/precision.h"
 #include "engine/profile.h"
 #include "engine/quantize.h"
+#include "kernels/embed.h"
 #include "kernels/norm.h"
 #include "kernels/quantize.h"
 
@@ -247,7 +249,14 @@ class ForwardPass {
   }
 
  private:
-  void CountPositions(int32_t* positions) const;
+  struct Layout;
+  void PlaceStreams(const Layout& layout, Workspace& workspace);
+  void PlaceSublayers(const Layout& layout, Workspace& workspace);
+  void PlaceExperts(const Layout& layout, Workspace& workspace);
+  void PlaceBytes(const Layout& layout, Workspace& workspace);
+  void PlaceWindows();
+  void CountPositions();
+  size_t slots_of_row() const { return std::max<size_t>(model_.chosen_experts(), 1); }
   const NormWeights& NormOf(size_t l, Sublayer sublayer) const;
   NormArgs NormArguments(const NormWeights& norm, MatView<float> x, MatView<float> out) const;
   void NormRows(const NormWeights& norm, MatView<float> x, MatView<float> out);
@@ -274,6 +283,7 @@ class ForwardPass {
   void AddProduct(const Linear& linear, Sum sum, const ProductInput& x, Range rows, Range panels);
   MatView<const float> Input(size_t l, Sublayer sublayer) const;
   MatView<float> Stream() const { return model_.spec.bottleneck == 0 ? hidden_ : narrow_; }
+  EmbedArgs EmbedArguments(MatView<float> out, size_t first_row) const;
   void EmbedWords(Range rows);
   void CopyWords(Range rows);
   void AddToHidden(const Linear& linear, MatView<float> x, Range rows);
@@ -289,7 +299,6 @@ class ForwardPass {
   void NormWholeRows(const NormWeights& norm, float* units, size_t heads, Range rows);
   void Rotate(size_t l, Range rows, Range panels);
   void ScorePositions(size_t l, size_t head, AttentionArgs* args, float* scratch) const;
-  void PlaceWindows();
   void KeepEmbedded(Range rows);
   float* WindowRow(size_t text, size_t token) const;
 
@@ -310,10 +319,10 @@ class ForwardPass {
   RaggedBatch batch_;
   size_t rows_;  // one a token, until KeepFirstRows
   Profile* profile_;
-  bool shared_ = false;  // one worker: one set of Q, K and V, feed-forward rows over them
-  const int32_t* positions_ = nullptr;  // [tokens]
-  MatView<float> embedded_;             // [tokens, inputs of the projection], only with one
-  MatView<float> hidden_;               // [tokens, hidden]
+  bool shared_ = false;           // one worker: one set of Q, K and V, feed-forward rows over them
+  int32_t* positions_ = nullptr;  // [tokens]
+  MatView<float> embedded_;       // [tokens, inputs of the projection], only with one
+  MatView<float> hidden_;         // [tokens, hidden]
   // Only with a convolution: the rows of texts with zero rows between, before and after them, one
   // right after another, so that the rows around a token are one row of the product.
   float* windows_ = nullptr;           // [tokens + (texts + 1) * (taps / 2), hidden]

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/types.h"
+#include "tests/kernels/attention_rows.h"
 #include "tests/support/buffer.h"
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
@@ -344,13 +345,7 @@ TEST_CASE("softmax rows have the bits of their formula and sum to one") {
       CHECK(scratch.GuardsIntact());
       CHECK(MaxAbsDifference(weights.span(), twin.weights) < 1e-2);
       if (ActiveTierIsFused()) CHECK(SameBits(weights.span(), twin.weights));
-      double worst_sum = 0.0;
-      for (size_t i = 0; i < c.tokens; ++i) {
-        double sum = 0.0;
-        for (size_t j = 0; j < c.tokens; ++j) sum += static_cast<double>(weights[i * c.tokens + j]);
-        worst_sum = std::max(worst_sum, std::abs(sum - 1.0));
-      }
-      CHECK(worst_sum < 2e-5);
+      CHECK(WorstRowSum(weights.span(), c.tokens) < 2e-5);
     });
   }
 }
@@ -365,25 +360,8 @@ TEST_CASE("softmax rows of a cut text are those of the whole text") {
   for (const Case& c : cases) {
     CAPTURE(Name(c));
     const Head head(c, 3);
-    const size_t tokens = c.tokens, begin = 23, rows = 47, stride = tokens + 5;
-    ForEachTier([&](CpuTier) {
-      Buffer scratch(AttentionS8ScratchFloats(tokens, c.head_dim));
-      Buffer whole(tokens * tokens), part(rows * stride, 1, 7.0f);
-      AttentionArgs args = head.Args();
-      AttentionS8Weights(args, scratch.data(), whole.data(), tokens);
-      args.query_begin = begin;
-      args.query_end = begin + rows;
-      AttentionS8Weights(args, scratch.data(), part.data(), stride);
-      CHECK(part.GuardsIntact());
-      CHECK(scratch.GuardsIntact());
-      size_t wrong = 0;
-      for (size_t i = 0; i < rows; ++i) {
-        const auto row = part.span().subspan(i * stride, stride);
-        wrong += !SameBits(row.first(tokens), whole.span().subspan((begin + i) * tokens, tokens));
-        for (const float untouched : row.last(5)) wrong += untouched != 7.0f;
-      }
-      CHECK(wrong == 0);
-    });
+    CheckRowsOfCutText(head.Args(), AttentionS8ScratchFloats(c.tokens, c.head_dim),
+                       AttentionS8Weights);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/types.h"
+#include "tests/kernels/attention_rows.h"
 #include "tests/support/buffer.h"
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
@@ -307,17 +308,12 @@ TEST_CASE("softmax rows agree with double precision and sum to one") {
       CHECK(weights.GuardsIntact());
       CHECK(MaxAbsDifference(weights.span(), expected) < 2e-6);
       size_t unseen_weights = 0;
-      double worst_sum = 0.0;
       for (size_t i = 0; i < c.tokens; ++i) {
-        double sum = 0.0;
         for (size_t j = 0; j < c.tokens; ++j) {
-          const float weight = weights[i * c.tokens + j];
-          sum += static_cast<double>(weight);
-          unseen_weights += !head.Sees(i, j) && weight != 0.0f;
+          unseen_weights += !head.Sees(i, j) && weights[i * c.tokens + j] != 0.0f;
         }
-        worst_sum = std::max(worst_sum, std::abs(sum - 1.0));
       }
-      CHECK(worst_sum < 5e-6);
+      CHECK(WorstRowSum(weights.span(), c.tokens) < 5e-6);
       CHECK(unseen_weights == 0);
     });
   }
@@ -335,25 +331,7 @@ TEST_CASE("softmax rows of a cut text are those of the whole text") {
   for (const Case& c : cases) {
     CAPTURE(Name(c));
     const Head head(c, 3);
-    const size_t tokens = c.tokens, begin = 23, rows = 47, stride = tokens + 5;
-    ForEachTier([&](CpuTier) {
-      Buffer scratch(AttentionScratchFloats(tokens, c.head_dim));
-      Buffer whole(tokens * tokens), part(rows * stride, 1, 7.0f);
-      AttentionArgs args = head.Args();
-      AttentionWeights(args, scratch.data(), whole.data(), tokens);
-      args.query_begin = begin;
-      args.query_end = begin + rows;
-      AttentionWeights(args, scratch.data(), part.data(), stride);
-      CHECK(part.GuardsIntact());
-      CHECK(scratch.GuardsIntact());
-      size_t wrong = 0;
-      for (size_t i = 0; i < rows; ++i) {
-        const auto row = part.span().subspan(i * stride, stride);
-        wrong += !SameBits(row.first(tokens), whole.span().subspan((begin + i) * tokens, tokens));
-        for (const float untouched : row.last(5)) wrong += untouched != 7.0f;
-      }
-      CHECK(wrong == 0);
-    });
+    CheckRowsOfCutText(head.Args(), AttentionScratchFloats(c.tokens, c.head_dim), AttentionWeights);
   }
 }
 

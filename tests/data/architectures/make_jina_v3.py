@@ -8,7 +8,7 @@ transformers' elsewhere. Needs numpy.
 """
 import numpy as np
 
-from twin import Arithmetic, RandomWeights, attend, gelu, rotate, write_folder
+from twin import RandomWeights, RotaryTwin, write_folder
 
 HIDDEN, HEADS, INNER, LAYERS, VOCAB, RANK, ALPHA, THETA = 24, 3, 40, 2, 60, 3, 2, 20000.0
 TASKS = ["retrieval.query", "retrieval.passage", "separation", "classification", "text-matching"]
@@ -49,7 +49,7 @@ def make_weights(weights):
             weights.norm(f"roberta.encoder.layers.{layer}.{name}")
 
 
-class Twin(Arithmetic):
+class Twin(RotaryTwin):
     """The model for one task, or without adapters."""
 
     def __init__(self, tensors, task):
@@ -64,21 +64,7 @@ class Twin(Arithmetic):
             self.w[stem.removesuffix(".parametrizations.weight") + ".weight"] = weight
 
     def run(self, ids):
-        x = (self.w["embeddings.word_embeddings.weight"][ids]
-             + self.w["embeddings.token_type_embeddings.weight"][0])
-        x = self.norm("emb_ln", x)
-        hidden, attention = [x], []
-        for layer in range(LAYERS):
-            stem = f"encoder.layers.{layer}."
-            query, key, value = np.split(self.dense(stem + "mixer.Wqkv", x), 3, axis=-1)
-            context, rows = attend(rotate(query, HEADS, THETA), rotate(key, HEADS, THETA), value,
-                                   HEADS)
-            x = self.norm(stem + "norm1", x + self.dense(stem + "mixer.out_proj", context))
-            inner = gelu(self.dense(stem + "mlp.fc1", x))
-            x = self.norm(stem + "norm2", x + self.dense(stem + "mlp.fc2", inner))
-            hidden.append(x)
-            attention.append(rows)
-        return np.stack(hidden), np.stack(attention)
+        return self.run_layers(ids, layers=LAYERS, heads=HEADS, theta=THETA, mixer="mixer")
 
 
 def main():

@@ -7,7 +7,7 @@ No reference library runs its experts here, so this is our own reading of the pa
 """
 import numpy as np
 
-from twin import Arithmetic, RandomWeights, attend, gelu, rotate, softmax, write_folder
+from twin import RandomWeights, RotaryTwin, gelu, softmax, write_folder
 
 HIDDEN, HEADS, INNER, LAYERS, VOCAB, EXPERTS, CHOSEN, THETA = 24, 3, 20, 4, 60, 5, 2, 10000.0
 CONFIG = {
@@ -50,7 +50,7 @@ def make_weights(weights):
         weights.norm(stem + "norm2")
 
 
-class Twin(Arithmetic):
+class Twin(RotaryTwin):
     def experts(self, stem, x):
         """The sum of p_e w2_e^T gelu(w1_e x) over the experts of the largest p, and a bias."""
         w1, w2 = (self.w[stem + "experts.mlp." + name].reshape(EXPERTS, INNER, HIDDEN)
@@ -62,25 +62,11 @@ class Twin(Arithmetic):
                 sums[row] += share[e] * (gelu(w1[e] @ x[row]) @ w2[e])
         return sums
 
+    def feed_forward(self, layer, stem, x):
+        return self.experts(stem, x) if has_experts(layer) else super().feed_forward(layer, stem, x)
+
     def run(self, ids):
-        x = (self.w["embeddings.word_embeddings.weight"][ids]
-             + self.w["embeddings.token_type_embeddings.weight"][0])
-        x = self.norm("emb_ln", x)
-        hidden, attention = [x], []
-        for layer in range(LAYERS):
-            stem = f"encoder.layers.{layer}."
-            query, key, value = np.split(self.dense(stem + "attn.Wqkv", x), 3, axis=-1)
-            context, rows = attend(rotate(query, HEADS, THETA), rotate(key, HEADS, THETA), value,
-                                   HEADS)
-            x = self.norm(stem + "norm1", x + self.dense(stem + "attn.out_proj", context))
-            if has_experts(layer):
-                inner = self.experts(stem + "mlp.", x)
-            else:
-                inner = self.dense(stem + "mlp.fc2", gelu(self.dense(stem + "mlp.fc1", x)))
-            x = self.norm(stem + "norm2", x + inner)
-            hidden.append(x)
-            attention.append(rows)
-        return np.stack(hidden), np.stack(attention)
+        return self.run_layers(ids, layers=LAYERS, heads=HEADS, theta=THETA, mixer="attn")
 
 
 def main():

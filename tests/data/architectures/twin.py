@@ -72,6 +72,29 @@ def rotate(x, heads, theta):
     return turned.reshape(tokens, -1)
 
 
+class RotaryTwin(Arithmetic):
+    """A post-norm encoder whose positions rotate; `feed_forward(layer, stem, x)` is the model's."""
+
+    def run_layers(self, ids, *, layers, heads, theta, mixer):
+        """Hidden states [layers + 1, tokens, hidden], attention [layers, heads, tokens, tokens]."""
+        x = self.norm("emb_ln", self.w["embeddings.word_embeddings.weight"][ids]
+                      + self.w["embeddings.token_type_embeddings.weight"][0])
+        hidden, attention = [x], []
+        for layer in range(layers):
+            stem = f"encoder.layers.{layer}."
+            query, key, value = np.split(self.dense(stem + mixer + ".Wqkv", x), 3, axis=-1)
+            context, rows = attend(rotate(query, heads, theta), rotate(key, heads, theta), value,
+                                   heads)
+            x = self.norm(stem + "norm1", x + self.dense(stem + mixer + ".out_proj", context))
+            x = self.norm(stem + "norm2", x + self.feed_forward(layer, stem + "mlp.", x))
+            hidden.append(x)
+            attention.append(rows)
+        return np.stack(hidden), np.stack(attention)
+
+    def feed_forward(self, layer, stem, x):
+        return self.dense(stem + "fc2", gelu(self.dense(stem + "fc1", x)))
+
+
 def write_safetensors(path, tensors):
     header, data = {}, b""
     for name, values in tensors.items():
