@@ -159,7 +159,7 @@ struct PairMicro {
 // Many rows: panels pass by for a block of rows, and each is widened, a part that L1 holds beside
 // the rows at a time, before the block's tiles multiply it.
 constexpr size_t kTileRows = 6;
-constexpr size_t kBlockRows = 48;
+constexpr size_t kBlockRows = 72;
 constexpr size_t kBlockBytes = 131072;      // of pairs
 constexpr size_t kPartInputs = 512;         // 16 KiB when widened
 constexpr size_t kFewRows = 2 * kTileRows;  // up to here widening costs what it saves
