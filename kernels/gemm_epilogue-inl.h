@@ -59,8 +59,9 @@ void StoreColumn(TileColumn column, const float* bias_at) {
   }
 }
 
-// Anything else. bias_at may be null; the first `lanes` columns are stored.
-template <Activation kActivation>
+// Anything else, for the first `lanes` columns; kWhole: all of them. Masked stores are for the last
+// columns only: on AMD before Zen 4 one takes as long as a GELU. bias_at and scale may be null.
+template <Activation kActivation, bool kWhole>
 void StoreColumnOf(TileColumn column, const float* bias_at, const float* scale, size_t lanes) {
   const DF df;
   for (size_t r = 0; r < column.rows; ++r) {
@@ -69,10 +70,15 @@ void StoreColumnOf(TileColumn column, const float* bias_at, const float* scale, 
     if (scale != nullptr) x = hn::Mul(x, hn::Set(df, *scale));
     x = ActivateVector<kActivation>(df, x);
     if (column.residual != nullptr) {
-      x = hn::Add(x, hn::LoadN(df, column.residual, lanes));
+      x = hn::Add(x,
+                  kWhole ? hn::LoadU(df, column.residual) : hn::LoadN(df, column.residual, lanes));
       column.residual += column.residual_stride;
     }
-    hn::StoreN(x, df, column.to, lanes);
+    if constexpr (kWhole) {
+      hn::StoreU(x, df, column.to);
+    } else {
+      hn::StoreN(x, df, column.to, lanes);
+    }
     column.from += column.from_stride;
     column.to += column.to_stride;
   }
@@ -99,8 +105,10 @@ void StorePanel(const GemmEpilogue& e, const FinishedTile& tile, size_t panel_in
     if (e.residual != nullptr) {
       column.residual = e.residual + tile.row * e.residual_stride + first + j;
     }
-    if (scale != nullptr || column.residual != nullptr || lanes != kLanes) {
-      StoreColumnOf<kActivation>(column, bias, scale, lanes);
+    if (lanes != kLanes) {
+      StoreColumnOf<kActivation, false>(column, bias, scale, lanes);
+    } else if (scale != nullptr || column.residual != nullptr) {
+      StoreColumnOf<kActivation, true>(column, bias, scale, lanes);
     } else if (bias != nullptr) {
       StoreColumn<kActivation, true>(column, bias);
     } else {
