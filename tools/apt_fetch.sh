@@ -8,6 +8,8 @@
 #   apt_fetch.sh source SUITE PACKAGE ARCHIVE SHA256 TARGET    unpacks a source archive into TARGET
 #   apt_fetch.sh binary ARCHITECTURE TARGET PACKAGE...         unpacks packages of the running
 #                                                              release into TARGET
+#   apt_fetch.sh unpack TARGET PACKAGE...                      the same of this architecture, by
+#                                                              the system's own sources
 set -euo pipefail
 
 release=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
@@ -54,7 +56,8 @@ case ${1:-} in
     begin "$6"
     write_sources deb-src "$2" ''
     private_apt update
-    private_apt source --download-only "$3"
+    # Without the package's description, which some mirrors lack, the archive is still the one.
+    private_apt source --download-only "$3" || [[ -f $work/$4 ]]
     (cd "$work" && echo "$5  $4" | sha256sum --check --quiet)
     tar -xf "$work/$4" -C "$work/tree" --strip-components=1
     finish
@@ -72,5 +75,12 @@ case ${1:-} in
     for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/tree"; done
     finish
     ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  unpack)
+    begin "$2"
+    shift 2
+    (cd "$work" && apt-get -qq -o APT::Sandbox::User=root download "$@")
+    for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/tree"; done
+    finish
+    ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

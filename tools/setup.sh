@@ -4,7 +4,8 @@
 #
 #   tools/setup.sh          what the library, the command, tests and benchmarks need
 #   tools/setup.sh --dev    also clang 19 with its tools, the AArch64 cross compiler and qemu-user,
-#                           the AArch64 libraries and oneTBB's source (for the thread sanitizer)
+#                           the AArch64 libraries, oneTBB's source (for the thread sanitizer),
+#                           and Bochs' source with what boots in it (for CPUs with AVX-512)
 #
 # Packages are installed on Debian and Ubuntu, as root or through sudo; elsewhere the missing things
 # are named. Sources and AArch64 libraries go to build/deps, checked by SHA-256 or apt's signatures.
@@ -19,6 +20,8 @@ mimalloc_version=2.0.9
 mimalloc_sha256=cbc9d207ff105ad1f0cb739c378076143a6452b8d0624309cea0abfb040e972b
 tbb_version=2021.8.0
 tbb_sha256=7e9111b8bb59c8800bf6d0b06afe7b0891937443d2dae1ee1101c8e2ede6a7ef
+bochs_version=3.0
+bochs_sha256=78f6c73d4a6472d5130a87ab9dc306d02c7c71ed8e25b3a8ef642e2a7acd282b
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -28,7 +31,7 @@ dev=no
 for argument in "$@"; do
   case $argument in
     --dev) dev=yes ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) die "$argument: unknown option; use --dev, or none" ;;
   esac
 done
@@ -69,6 +72,8 @@ clang-runtime|libclang-rt-19-dev|the sanitizer runtimes of clang 19
 command aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|g++ for AArch64
 command qemu-aarch64|qemu-user|qemu-user
 command objdump|binutils|binutils
+command xorriso|xorriso|xorriso
+command cpio|cpio|cpio
 '
 [[ $dev == yes ]] && needs+=$dev_needs
 
@@ -171,10 +176,33 @@ get_dev_sources() {
   fi
 }
 
+# The x86-64 emulator's source, and the firmware, boot loader, kernel and shell of its guest, which
+# are not installed.
+get_emulator() {
+  [[ $(uname -m) == x86_64 ]] || return 0
+  [[ -n $("$apt_fetch" mirror) ]] || update_apt
+  if [[ ! -f $deps/bochs-$bochs_version/configure ]]; then
+    say "fetching the source of Bochs $bochs_version"
+    "$apt_fetch" source trixie bochs "bochs_$bochs_version+dfsg.orig.tar.xz" "$bochs_sha256" \
+      "$deps/bochs-$bochs_version" || die "no source package of Bochs to be had; tools/dev emulate needs it"
+  fi
+  if ! compgen -G "$deps/emulator-root/boot/vmlinuz-*" >/dev/null; then
+    local kernel
+    kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p')
+    say "fetching what boots in Bochs"
+    "$apt_fetch" unpack "$deps/emulator-root" \
+      bochsbios vgabios isolinux syslinux-common busybox-static "$kernel" ||
+      die "no packages of a guest for Bochs to be had; tools/dev emulate needs them"
+  fi
+}
+
 mkdir -p "$deps"
 install_missing
 check_cmake
 get_highway
 get_mimalloc
-[[ $dev == yes ]] && get_dev_sources
+if [[ $dev == yes ]]; then
+  get_dev_sources
+  get_emulator
+fi
 say 'everything is there'
