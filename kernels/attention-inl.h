@@ -154,15 +154,7 @@ HWY_INLINE void Scores(const AttentionArgs& args, const Block& block, size_t key
   tile.c = block.scores;
   tile.c_stride = block.width;
   tile.max = max;
-  const size_t keys = key_end - key_begin;
-  switch (args.head_stride) {
-    case 32:
-      return MultiplyTiles<TileKind::kScores, 32>(tile, keys, block.width);
-    case 64:
-      return MultiplyTiles<TileKind::kScores, 64>(tile, keys, block.width);
-    default:
-      return MultiplyTiles<TileKind::kScores, 0>(tile, keys, block.width);
-  }
+  MultiplyTilesOfHead<TileKind::kScores>(tile, key_end - key_begin, block.width, args.head_stride);
 }
 
 // block.bias[i] = relative_bias[key_end - 1 - query_begin - i], 0 where that is not defined: then

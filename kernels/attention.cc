@@ -97,7 +97,7 @@ HWY_INLINE void AddContext(const AttentionArgs& args, const Block& block, const 
     tile.out = whole_vectors ? out : block.context;
     tile.out_stride = whole_vectors ? args.out_stride : args.head_stride;
   }
-  MultiplyTiles<TileKind::kContext, 1>(tile, block.queries, args.head_stride);
+  MultiplyTilesOfHead<TileKind::kContext>(tile, block.queries, args.head_stride, args.head_stride);
   if (chunk.last && !whole_vectors) {
     for (size_t i = 0; i < block.queries; ++i) {
       MapRow(block.context + i * args.head_stride, out + i * args.out_stride, args.head_dim,
