@@ -297,21 +297,21 @@ HWY_INLINE void QuantizeQueries(const AttentionArgs& args, const S8Text& text,
                   reinterpret_cast<float*>(block.query_words + i), block.width);
   }
   for (size_t i = 0; i < block.width; i += kLanes) {
-    VI start = hn::Zero(di);
+    VI start[1] = {hn::Zero(di)};
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     if constexpr (Dots::kByteKeys) {
       // Back to signed bytes; -128 times their sum undoes the keys' 128.
       const VI flip = hn::Set(di, static_cast<int32_t>(0x80808080u));
       for (size_t d = 0; d < words; ++d) {
         int32_t* at = block.query_words + d * block.width + i;
-        const VI q = hn::Xor(hn::Load(di, at), flip);
-        hn::Store(q, di, at);
+        const VI q[1] = {hn::Xor(hn::Load(di, at), flip)};
+        hn::Store(q[0], di, at);
         Dots::AddScores(start, flip, q);
       }
-      start = hn::Neg(start);
+      start[0] = hn::Neg(start[0]);
     }
 #endif
-    hn::Store(start, di, block.start + i);
+    hn::Store(start[0], di, block.start + i);
   }
 }
 

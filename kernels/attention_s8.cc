@@ -172,7 +172,16 @@ HWY_INLINE void AddS8Context(const AttentionArgs& args, const S8Text& text, cons
     tile.out = whole_vectors ? out : block.context;
     tile.out_stride = whole_vectors ? args.out_stride : args.head_stride;
   }
-  MultiplyTilesS8<Dots, TileKind::kContext, 1>(tile, block.queries, args.head_stride);
+  switch (kTileUnroll > 1 ? args.head_stride : 0) {
+    case 32:
+      MultiplyTilesS8<Dots, TileKind::kContext, 32>(tile, block.queries, args.head_stride);
+      break;
+    case 64:
+      MultiplyTilesS8<Dots, TileKind::kContext, 64>(tile, block.queries, args.head_stride);
+      break;
+    default:
+      MultiplyTilesS8<Dots, TileKind::kContext, 0>(tile, block.queries, args.head_stride);
+  }
   if (!finish || whole_vectors) return;
   for (size_t i = 0; i < block.queries; ++i) {
     MapRow(block.context + i * args.head_stride, out + i * args.out_stride, args.head_dim,
