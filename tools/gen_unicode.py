@@ -162,8 +162,6 @@ def pattern_classes(classes):
         emit("uint32_t", name, ends)
     assert unicodedata.unidata_version == "14.0.0", "run this with Python 3.11"
     print("// First and last code points of ranges, by turns.")
-    extra("kLetterExtras", set(members(classes["onig_L"])), ("L",))
-    extra("kNumberExtras", set(members(classes["onig_N"])), ("N",))
     word = set(members(classes["regex_word"])) - {0x200C, 0x200D}
     extra("kWordExtras", word, ("L", "M", "Nd", "Nl", "Pc"))
 

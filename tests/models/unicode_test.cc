@@ -121,6 +121,35 @@ TEST_CASE("expressions are read as Oniguruma reads them") {
       {R"(a{1,2}+)", "aaaaa", "aaaaa"},
       {R"(\u00e9)", "\u00E9", "\u00E9"},
       {R"(foo\b)", "foo\u0301 foo.", "foo"},
+      // Scripts are those of the characters alone, not of what uses them.
+      {R"(\p{Han}+)", "\u3001\u4E00\u3002", "\u4E00"},
+      {R"(\p{Hiragana}+)", "\u304B\u3099", "\u304B"},
+      {R"([\p{Katakana}]+)", "\u30AB\u30FC", "\u30AB"},
+      // Characters of Unicode 15 and 16.
+      {R"(\p{Lu})", "\U00010D50", "\U00010D50"},
+      {R"(\P{Lu})", "\U00010D50", nullptr},
+      {R"(\p{^Lu})", "\U00010D50", nullptr},
+      {R"(\p{lowercase_letter})", "\uA7DB", "\uA7DB"},
+      {R"([\p{P}\p{S}])", "\U0001F6DC", "\U0001F6DC"},
+      {R"(\p{Mn})", "\U0001171E\u0301", "\u0301"},
+      {R"(\d)", "\U0001E4F0", "\U0001E4F0"},
+      {R"(\D)", "\U0001E4F0", nullptr},
+      {R"(\p{C})", "\U0001F6DC", nullptr},
+      {R"([[:alpha:]]+)", "1\u2160a\u0345", "\u2160a\u0345"},
+      {R"([[:punct:]]+)", "a$\u00A2!", "$\u00A2!"},
+      {R"([[:alnum:]])", "\u00BD", nullptr},
+      {R"([[:^alpha:]]+)", "a1-", "1-"},
+      {R"(\v)", "\n", nullptr},
+      // Complements in a class.
+      {R"([\W_]+)", "a_-b", "_-"},
+      {R"([^\W\d]+)", "-1ab2", "ab"},
+      {R"([^\P{L}a]+)", "-abc", "bc"},
+      {R"([\P{L}^]+)", "a^1", "^1"},
+      {R"([\w-]+)", ".a-b", "a-b"},
+      {R"([-\w.]+)", "!a-.", "a-."},
+      {R"((?i)[ks]+)", "\u212A\u017F", "\u212A\u017F"},
+      {R"((?i:'ll|'s))", "x'LL", "'LL"},
+      {R"((?i)a|b)", "B", "B"},
   };
   for (const Case& c : cases) {
     INFO("pattern: ", std::string(c.pattern), " text: ", c.text);
@@ -131,7 +160,11 @@ TEST_CASE("expressions are read as Oniguruma reads them") {
     CHECK((found == Regex::Found::kYes) == (c.first != nullptr));
     if (c.first != nullptr) CHECK(c.text.substr(begin, end - begin) == c.first);
   }
-  for (const char* lacking : {"[a-z&&[^b]]", "[a[b]]", "(?s).", "(open", "[open"}) {
+  for (const char* lacking :
+       {"[a-z&&[^b]]", "[a[b]]", "(?s).", "(open", "[open", "\\p{Emoji}", "\\pL", "[[:graph:]]",
+        "[+-\\d]", "a{2}?", "\\Qa\\E", "\\g<1>",
+        // One letter in the other case: sharp s, ligatures.
+        "(?i)ss", "(?i:stra\u00DFe)", "(?i)[\u00DF]", "(?i:find)", "a(?i)b|c", "(?i)\\p{Lu}"}) {
     INFO("pattern: ", std::string(lacking));
     CHECK_FALSE(Regex::Compile(lacking, "test").ok());
   }
