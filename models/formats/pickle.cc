@@ -465,10 +465,17 @@ void Unpickler::Call(bool is_new) {
        " in a way that is not known");
 }
 
-// (storage, offset, size, stride, ...)
+// (storage, offset, size, stride, requires gradient, hooks, metadata), the last four not always.
+// The metadata of a view that negates or conjugates its storage would change its values.
 void Unpickler::Rebuild(const std::vector<uint32_t>& arguments) {
   if (arguments.size() < 4 || At(arguments[0]).kind != Kind::kStorage) {
     return Fail("rebuilds a tensor without storage, offset, size and stride");
+  }
+  for (size_t i = 6; i < arguments.size(); ++i) {
+    const PickleValue& metadata = At(arguments[i]);
+    if (metadata.kind == Kind::kNone) continue;
+    if (metadata.kind == Kind::kDict && metadata.items.empty()) continue;
+    return Fail("rebuilds a tensor with metadata, as of a negated view");
   }
   PickleValue tensor{.kind = Kind::kTensor, .type = At(arguments[0]).type};
   tensor.items.assign(arguments.begin(), arguments.begin() + 4);

@@ -173,6 +173,7 @@ TEST_CASE("hostile pickles are refused by the name of their fault, and nothing r
       {"numel-lies.bin", "1000 elements", "16 bytes"},
       {"storage-missing.bin", "data/7", "missing"},
       {"storage-key-path.bin", "data/../../data.pkl", "missing"},
+      {"negated-view.bin", "negated view", ""},
       {"unknown-storage.bin", "storage type torch.QInt8Storage", ""},
       {"unknown-rebuild.bin", "torch._utils._rebuild_sparse_tensor", ""},
       {"deflated.bin", "compressed", "only stored entries"},
