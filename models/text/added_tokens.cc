@@ -13,6 +13,26 @@ namespace {
 
 size_t ByteIndex(char byte) { return static_cast<uint8_t>(byte); }
 
+// A token in a message, which is one line.
+std::string Shown(std::string_view content) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : content.substr(0, 80)) {
+    const size_t byte = ByteIndex(c);
+    if (byte >= 0x20 && byte != 0x7F) {
+      out += c;
+    } else {
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return out + "\"";
+}
+
+bool SameSettings(const AddedToken& a, const AddedToken& b) {
+  return a.single_word == b.single_word && a.lstrip == b.lstrip && a.rstrip == b.rstrip &&
+         a.normalized == b.normalized && a.special == b.special;
+}
+
 }  // namespace
 
 int32_t StringMatcher::Child(int32_t node, char byte) const {
@@ -82,13 +102,13 @@ size_t StringMatcher::NextStart(std::string_view text, size_t begin) const {
   return i;
 }
 
-Result<AddedTokens> AddedTokens::FromJson(const JsonValue& json, const Vocabulary& vocabulary,
+Result<AddedTokens> AddedTokens::FromJson(const JsonValue& json, const TokenModel& model,
                                           const std::string& where,
                                           std::vector<std::string>* warnings) {
   AddedTokens added;
   if (json.is_null()) return added;
   if (!json.is_array()) return parse::Bad(where, "added_tokens", "it is not an array");
-  const auto limit = static_cast<int64_t>(vocabulary.id_limit() + json.size());
+  const auto limit = static_cast<int64_t>(model.vocabulary().id_limit() + json.size());
   for (const JsonValue& item : json.items()) {
     const std::string at = where + ".added_tokens";
     if (!item.is_object()) return parse::Bad(where, "added_tokens", "an entry is no object");
@@ -102,14 +122,19 @@ Result<AddedTokens> AddedTokens::FromJson(const JsonValue& json, const Vocabular
     const JsonValue* id = item.Find("id");
     if (id == nullptr || !id->is_int() || id->as_int() < 0 || id->as_int() > limit + 65536) {
       return parse::Bad(at, "id",
-                        "the id of \"" + token.content.substr(0, 80) + "\" is " +
+                        "the id of " + Shown(token.content) + " is " +
                             (id == nullptr ? "missing" : id->Describe()));
     }
     if (token.content.empty()) continue;
     const std::string content = token.content;
-    POZOR_RETURN_IF_ERROR(added.Add(std::move(token), vocabulary));
+    const AddedToken* before = added.ById(added.Find(content));
+    if (before != nullptr && !SameSettings(*before, token)) {
+      return parse::Bad(where, "added_tokens",
+                        Shown(content) + " stands there twice, with different settings");
+    }
+    POZOR_RETURN_IF_ERROR(added.Add(std::move(token), model));
     if (warnings != nullptr && added.Find(content) != id->as_int()) {
-      warnings->push_back(at + ": the id of \"" + content + "\" is " +
+      warnings->push_back(at + ": the id of " + Shown(content) + " is " +
                           std::to_string(added.Find(content)) + ", not " + id->Describe() +
                           " as the file says");
     }
@@ -117,15 +142,15 @@ Result<AddedTokens> AddedTokens::FromJson(const JsonValue& json, const Vocabular
   return added;
 }
 
-Status AddedTokens::Add(AddedToken token, const Vocabulary& vocabulary) {
+Status AddedTokens::Add(AddedToken token, const TokenModel& model) {
   token.id = Find(token.content);
-  if (token.id < 0) token.id = vocabulary.Find(token.content);
-  if (token.id < 0) token.id = static_cast<int32_t>(vocabulary.count()) + new_ids_++;
+  if (token.id < 0) token.id = model.vocabulary().Find(token.content);
+  if (token.id < 0) token.id = std::max(static_cast<int32_t>(model.entries()), id_limit_);
   const auto found = by_id_.find(token.id);
   if (found != by_id_.end() && tokens_[found->second].content != token.content) {
-    return Unsupported("added token \"" + token.content + "\": its id " + std::to_string(token.id) +
-                       " is that of \"" + tokens_[found->second].content +
-                       "\"; save the tokenizer again");
+    return Unsupported("added token " + Shown(token.content) + ": its id " +
+                       std::to_string(token.id) + " is that of " +
+                       Shown(tokens_[found->second].content) + "; save the tokenizer again");
   }
   id_limit_ = std::max(id_limit_, token.id + 1);
   by_content_[token.content] = token.id;
@@ -138,12 +163,29 @@ Status AddedTokens::Add(AddedToken token, const Vocabulary& vocabulary) {
   return Status();
 }
 
+Status AddedTokens::Check() const {
+  for (const AddedToken& token : tokens_) {
+    const std::string name = "added token " + Shown(token.content) + ": ";
+    if (token.vanishes) {
+      return Unsupported(name + "the normalizer removes all of it; set normalized to false");
+    }
+    if (token.same_as >= 0) {
+      return Unsupported(name + "the normalizer makes the same of it as of " +
+                         Shown(ById(token.same_as)->content) + "; set normalized to false");
+    }
+  }
+  return Status();
+}
+
 void AddedTokens::Prepare(const Normalizer* normalizer) {
   raw_ = StringMatcher();
   normalized_ = StringMatcher();
   AlignedText text, spare;
+  std::unordered_map<std::string, int32_t> by_normal;
   for (AddedToken& token : tokens_) {
     token.normal.clear();
+    token.vanishes = false;
+    token.same_as = -1;
     if (!token.normalized) {
       raw_.Add(token.content, token.id);
       continue;
@@ -151,6 +193,9 @@ void AddedTokens::Prepare(const Normalizer* normalizer) {
     text.Start(token.content, 0, false);
     if (normalizer != nullptr) normalizer->Apply(text, spare);
     normalized_.Add(text.bytes, token.id);
+    token.vanishes = text.bytes.empty();
+    const auto [entry, is_new] = by_normal.emplace(text.bytes, token.id);
+    if (!is_new) token.same_as = entry->second;
     if (text.bytes != token.content) token.normal = text.bytes;
   }
 }

@@ -11,7 +11,7 @@
 #include "models/json.h"
 #include "models/text/normalize.h"
 #include "models/text/pretokenize.h"
-#include "models/text/vocabulary.h"
+#include "models/text/token_model.h"
 
 namespace pozor {
 
@@ -23,7 +23,9 @@ struct AddedToken {
   bool rstrip = false;       // and after it
   bool normalized = true;    // searched in the normalised text, in its own normalised form
   bool special = false;
-  std::string normal;  // what the normaliser makes of it, if that is something else
+  std::string normal;     // what the normaliser makes of it, if that is something else
+  bool vanishes = false;  // the normaliser makes nothing of it
+  int32_t same_as = -1;   // another token of which the normaliser makes the same
 };
 
 // Finds strings in a text: the leftmost, of those the longest.
@@ -53,14 +55,18 @@ class StringMatcher {
 class AddedTokens {
  public:
   // From the value of "added_tokens". A token that the vocabulary holds has its id; the others get
-  // the next free ids in order, whatever the file says, as in Hugging Face. One line for each
+  // free ids in order, whatever the file says, as in Hugging Face. One line for each
   // token whose id the file has otherwise goes to `warnings`.
-  static Result<AddedTokens> FromJson(const JsonValue& json, const Vocabulary& vocabulary,
+  static Result<AddedTokens> FromJson(const JsonValue& json, const TokenModel& model,
                                       const std::string& where, std::vector<std::string>* warnings);
 
-  Status Add(AddedToken token, const Vocabulary& vocabulary);
+  // A new token gets the id after the model's entries and after every token added before.
+  Status Add(AddedToken token, const TokenModel& model);
   // Makes the tokens searchable; to be called again when the normaliser changes.
   void Prepare(const Normalizer* normalizer);
+  // Once prepared: an error that names a token of which nothing is left to be searched, or two that
+  // look the same then; which one of these is found differs between versions of `tokenizers`.
+  Status Check() const;
 
   // Cuts [begin, end) of a text into tokens that are searched in normalised (or in raw) text and
   // what is between them. `plain_specials`: special tokens are text.
@@ -82,7 +88,6 @@ class AddedTokens {
   std::unordered_map<std::string, int32_t> by_content_;
   StringMatcher raw_, normalized_;
   int32_t id_limit_ = 0;  // highest id + 1
-  int32_t new_ids_ = 0;   // tokens that the vocabulary does not hold
 };
 
 }  // namespace pozor

@@ -165,7 +165,7 @@ class GgufTokenizerReader {
       token.normalized = false;
       token.special = special;
       token.lstrip = token.content == "<mask>";
-      POZOR_RETURN_IF_ERROR(impl_->added.Add(std::move(token), impl_->model->vocabulary()));
+      POZOR_RETURN_IF_ERROR(impl_->added.Add(std::move(token), *impl_->model));
     }
     return Status();
   }

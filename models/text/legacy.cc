@@ -73,7 +73,7 @@ Status AddSpecials(const TokenizerConfig& config, Tokenizer::Impl* impl) {
     std::sort(tokens.begin(), tokens.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [id, token] : tokens) {
-      POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), impl->model->vocabulary()));
+      POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), *impl->model));
     }
   }
   for (const char* key : kKeys) {
@@ -83,7 +83,7 @@ Status AddSpecials(const TokenizerConfig& config, Tokenizer::Impl* impl) {
     token.normalized = false;
     token.special = true;
     token.lstrip = token.content == "<mask>";
-    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), impl->model->vocabulary()));
+    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), *impl->model));
   }
   return Status();
 }
@@ -285,7 +285,7 @@ Status AddPieces(const SentencePieceModel& source, Tokenizer::Impl* impl) {
     token.content = piece.text;
     token.normalized = false;
     token.special = special;
-    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), impl->model->vocabulary()));
+    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), *impl->model));
   }
   return Status();
 }

@@ -260,6 +260,7 @@ MaybeNormalizer Parse(const JsonValue& json, const std::string& where, int depth
   }
   if (type == "Prepend") {
     POZOR_TRY(std::string text, parse::String(json, "prepend", std::nullopt, where));
+    if (text.empty()) return parse::Bad(where, "prepend", "it is empty");
     return made(std::make_unique<Prepend>(std::move(text)));
   }
   if (type == "Precompiled") {

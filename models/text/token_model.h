@@ -63,6 +63,8 @@ class TokenModel {
   virtual size_t IndependentPart(std::string_view word) const { return word.size(); }
 
   virtual const Vocabulary& vocabulary() const = 0;
+  // How many tokens there are, as Hugging Face counts them: ids of added tokens begin there.
+  virtual size_t entries() const { return vocabulary().count(); }
   virtual const std::string& kind() const = 0;  // as tokenizer.json calls it
   // The name of the token for unknown text, for messages.
   virtual std::string unknown() const = 0;

@@ -64,10 +64,11 @@ Result<std::unique_ptr<Tokenizer::Impl>> ParseTokenizerJson(const JsonValue& roo
   POZOR_TRY(impl->model,
             ParseModel(*model, EndsInByteLevel(impl->pre_tokenizer.get()), name + ": model"));
   if (impl->model->on_bytes()) DropByteMapping(impl->pre_tokenizer.get());
-  POZOR_TRY(impl->added, AddedTokens::FromJson(MemberOrNull(root, "added_tokens"),
-                                               impl->model->vocabulary(), name, warnings));
+  POZOR_TRY(impl->added, AddedTokens::FromJson(MemberOrNull(root, "added_tokens"), *impl->model,
+                                               name, warnings));
   POZOR_RETURN_IF_ERROR(impl->Check().WithContext(name));
   impl->Finish();
+  POZOR_RETURN_IF_ERROR(impl->added.Check().WithContext(name));
   return impl;
 }
 

@@ -62,6 +62,7 @@ class Unigram final : public TokenModel {
   }
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
+  size_t entries() const override { return vocabulary_.id_limit(); }  // equal pieces count
   const std::string& kind() const override {
     static const std::string kKind = "Unigram";
     return kKind;

@@ -399,11 +399,32 @@ const Malformed kMalformed[] = {
     {"charsmap-cycle", nullptr},
     {"regex-broken", "regular expression"},
     {"replace-empty", "empty"},
+    {"prepend-empty", "empty"},
+    {"added-vanishes", "the normalizer removes all of it"},
+    {"added-same-form", "the same of it as of \"Ab\""},
+    {"added-twice", "stands there twice"},
     {"added-huge-id", "[PAD]"},
     {"added-empty", nullptr},
     {"truncation-stride", nullptr},
     {"padding-huge", nullptr},
 };
+
+// The package counts equal pieces of a Unigram model, and goes on after the highest id there is.
+TEST_CASE("ids of added tokens begin behind the model's") {
+  const auto id = [](const std::string& model, const std::string& before) {
+    const std::string json = R"({"version":"1.0","added_tokens":[)" + before +
+                             R"({"id":0,"content":"new"}],"model":)" + model + "}";
+    const auto tokenizer = Tokenizer::FromJson(json, "test");
+    REQUIRE_MESSAGE(tokenizer.ok(), tokenizer.status().message());
+    return (*tokenizer)->TokenToId("new");
+  };
+  const std::string level = R"({"type":"WordLevel","unk_token":"u","vocab":{"u":0,"b":1,"z":9}})";
+  CHECK(id(level, "") == 3);
+  CHECK(id(level, R"({"id":1,"content":"b"},)") == 3);
+  CHECK(id(level, R"({"id":9,"content":"z"},)") == 10);
+  CHECK(id(level, R"({"id":9,"content":"z"},{"id":0,"content":"other"},)") == 11);
+  CHECK(id(R"({"type":"Unigram","unk_id":0,"vocab":[["u",0],["b",-1],["b",-2]]})", "") == 3);
+}
 
 TEST_CASE("malformed files are refused by name") {
   for (const Malformed& item : kMalformed) {
