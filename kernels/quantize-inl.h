@@ -25,6 +25,12 @@ struct Columns {
   size_t begin, end;
 };
 
+// The extremes of a row as bit patterns, which order NaN beyond infinity.
+struct RowRange {
+  int32_t high;  // bits of max(0, max x)
+  uint32_t low;  // bits of min x if it is negative, else anything below 2^31
+};
+
 template <class Value, class Tail>
 HWY_INLINE RowRange RangeOfColumns(Columns columns, const Value& value, const Tail& tail) {
   const DI32 di;

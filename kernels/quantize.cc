@@ -41,9 +41,7 @@ void QuantizeEach(const QuantizeArgs& args) {
     for (size_t g = 0; g < out.groups; ++g) {
       const bool last = g + 1 == out.groups;
       const Columns columns = {g == 0 ? 0 : args.split, last ? args.cols : args.split};
-      const RowRange range = args.ranges != nullptr ? args.ranges[r * out.groups + g]
-                                                    : RangeOfColumns(columns, value, tail);
-      const RowGrid grid = GridOfRange(range);
+      const RowGrid grid = GridOfRange(RangeOfColumns(columns, value, tail));
       out.scales[g] = grid.scale;
       QuantizeColumns(columns, grid, value, tail, out.values, last ? padded : args.split);
     }

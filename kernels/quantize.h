@@ -42,13 +42,6 @@ struct QuantizedRows {
   }
 };
 
-// The extremes of a row as bit patterns, which order NaN beyond infinity. A producer of rows may
-// collect them: for each value's bits,  high = max(high, int32),  low = max(low, uint32).
-struct RowRange {
-  int32_t high = 0;  // bits of max(0, max x)
-  uint32_t low = 0;  // bits of min x if it is negative, else anything below 2^31
-};
-
 struct QuantizeArgs {
   const float* x = nullptr;  // [rows, cols], any alignment
   size_t x_stride = 0;       // in floats
@@ -60,8 +53,6 @@ struct QuantizeArgs {
   // any alignment, both or neither.
   const float* column_scale = nullptr;
   const float* column_shift = nullptr;
-  // [rows, groups] of what is quantised, or null: computed here.
-  const RowRange* ranges = nullptr;
   QuantizedRows out;  // out.groups says whether `split` divides
 };
 void QuantizeRows(const QuantizeArgs& args);

@@ -118,32 +118,6 @@ TEST_CASE("a NaN, an infinity or a range beyond floats poisons its row and no ot
   }
 }
 
-TEST_CASE("ranges may come from whoever made the rows") {
-  const size_t cols = 90, split = 48;
-  const std::vector<float> x = NormalFloats(cols, 4);
-  RowRange ranges[2] = {};
-  for (size_t c = 0; c < cols; ++c) {
-    uint32_t bits;
-    std::memcpy(&bits, &x[c], sizeof(bits));
-    RowRange& range = ranges[c >= split];
-    range.high = std::max(range.high, static_cast<int32_t>(bits));
-    range.low = std::max(range.low, bits);
-  }
-  QuantizeArgs args = {
-      .x = x.data(), .x_stride = cols, .rows = 1, .cols = cols, .split = split, .out = {}};
-  ForEachTier([&](CpuTier) {
-    QuantizedBuffer own(1, cols, 2), given(1, cols, 2);
-    args.ranges = nullptr;
-    args.out = own.view();
-    QuantizeRows(args);
-    args.ranges = ranges;
-    args.out = given.view();
-    QuantizeRows(args);
-    for (size_t g = 0; g < 2; ++g) CHECK(SameScale(own.scales()[g], given.scales()[g]));
-    CHECK(std::equal(own.row(0), own.row(0) + cols, given.row(0)));
-  });
-}
-
 TEST_CASE("columns are scaled and shifted with one rounding before they are quantised") {
   for (const size_t cols : {5, 64, 77}) {
     const std::vector<float> x = NormalFloats(cols, 1);
