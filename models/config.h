@@ -28,7 +28,11 @@ class Config {
   const Status& status() const { return status_; }
   const std::string& name() const { return name_; }
 
-  bool Has(std::string_view key) const;  // present and not null
+  bool Has(std::string_view key) const;
+  // True if the file names the key, if only as null.
+  bool Mentions(std::string_view key) const {
+    return Find(key) != nullptr;
+  }  // present and not null
 
   // A whole number in [1, most]; an absent key is an error.
   size_t Size(std::string_view key, size_t most, std::string_view effect);

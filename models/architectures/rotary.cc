@@ -6,6 +6,8 @@
 namespace pozor {
 namespace {
 
+constexpr std::string_view kTheta = "base of the rotary frequencies";
+
 // Positions over a constant (linear), or as they are (default); others change with the frequency
 // or with the length of the text.
 void ReadScaling(Config& config, const std::string& stem, size_t columns, RotarySpec* rotary) {
@@ -28,17 +30,27 @@ void ReadScaling(Config& config, const std::string& stem, size_t columns, Rotary
   }
 }
 
+// Files of two versions of transformers state the base under a key of each.
+void RefuseTwoBases(Config& config, std::string_view key, const std::string& other) {
+  if (!config.Has(key) || !config.Has(other)) return;
+  const float a = config.PositiveOr(key, 1, kTheta), b = config.PositiveOr(other, 1, kTheta);
+  if (a == b) return;
+  config.Fail(Unsupported(config.name() + ": " + std::string(key) + " " + std::to_string(a) +
+                          " and " + other + " " + std::to_string(b) +
+                          " are two bases of one rotation; leave one of them out"));
+}
+
 }  // namespace
 
 RotarySpec ReadRotary(Config& config, size_t head_dim, const RotaryKeys& keys) {
   RotarySpec rotary;
-  constexpr std::string_view kTheta = "base of the rotary frequencies";
   rotary.theta = static_cast<double>(config.PositiveOr(keys.theta, keys.absent_theta, kTheta));
   float part = config.PositiveOr("partial_rotary_factor", 1, "part of a head that turns");
   if (config.Has("rope_parameters")) {
     std::string stem = "rope_parameters";
     const std::string own = stem + "." + std::string(keys.layer_type);
     if (config.Has(own)) stem = own;
+    RefuseTwoBases(config, keys.theta, stem + ".rope_theta");
     rotary.theta =
         static_cast<double>(config.PositiveOr(stem + ".rope_theta", rotary.theta, kTheta));
     part = config.PositiveOr(stem + ".partial_rotary_factor", static_cast<double>(part),

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -300,6 +301,14 @@ const Replacement kRefused[] = {
      "num_shared_experts"},
     {"nomic-bert-moe", R"("expert_choice_router": false)", R"("expert_choice_router": true)",
      "expert_choice_router"},
+    {"nomic-bert-moe", R"("rotary_emb_fraction": 1.0,)", "", "without rotary_emb_fraction"},
+    {"nomic-bert-moe", R"("max_trained_positions": 2048)",
+     R"("rotary_scaling_factor": 2, "max_trained_positions": 0)", "max_trained_positions is 0"},
+    {"nomic-bert-moe", R"("rotary_emb_scale_base": null)",
+     R"("rope_parameters": {"rope_theta": 1000.0})",
+     "rotary_emb_base 10000.000000 and rope_parameters.rope_theta 1000.000000"},
+    {"jina-embeddings-v3", R"("rope_parameters")", R"("rotary_emb_base": 10000, "rope_parameters")",
+     "rotary_emb_base 10000.000000 and rope_parameters.rope_theta 20000.000000"},
     {"squeezebert", R"("q_groups": 4)", R"("q_groups": 5)", "5 groups"},
     {"squeezebert", R"("q_groups": 4)", R"("q_groups": 2)", "attention.query.weight"},
     {"squeezebert", R"("embedding_size": 48)", R"("embedding_size": 24)", "embedding_size"},
@@ -345,20 +354,69 @@ const Replacement kRefused[] = {
     {"mobilebert", R"("num_attention_heads": 3)", R"("num_attention_heads": 7)", "7 heads"},
 };
 
+// The architecture's folder with `from` in its config replaced by `to`.
+Result<std::unique_ptr<Model::Impl>> LoadChanged(const std::string& name, const std::string& from,
+                                                 const std::string& to) {
+  const std::string folder = test::DataPath("architectures/") + name;
+  std::string config = ReadText(folder + "/config.json");
+  const size_t at = config.find(from);
+  REQUIRE(at != std::string::npos);
+  config.replace(at, from.size(), to);
+  const FolderWithConfig copy(folder, config);
+  return LoadModelParts(copy.path, {}, {.requires_tokenizer = false});
+}
+
 TEST_CASE("values that the engine has nothing for are refused by name") {
   for (const Replacement& refused : kRefused) {
-    const std::string to = refused.to;
-    CAPTURE(to);
-    const std::string folder = test::DataPath("architectures/") + refused.folder;
-    CAPTURE(folder);
-    std::string config = ReadText(folder + "/config.json");
-    const size_t at = config.find(refused.from);
-    REQUIRE(at != std::string::npos);
-    config.replace(at, std::string(refused.from).size(), to);
-    const FolderWithConfig copy(folder, config);
-    const auto model = LoadModelParts(copy.path, {}, {.requires_tokenizer = false});
+    CAPTURE(std::string(refused.folder));
+    CAPTURE(std::string(refused.to));
+    const auto model = LoadChanged(refused.folder, refused.from, refused.to);
     REQUIRE_FALSE(model.ok());
     CHECK(model.status().message().find(refused.part_of_message) != std::string::npos);
+  }
+}
+
+// Of the classes of the layout that the folder has.
+TEST_CASE("a key that is left out has the value that its own code gives it") {
+  struct Case {
+    const char *folder, *left_out;
+    std::function<double(const EncoderSpec&)> read;
+    double expected;
+  };
+  const auto epsilon = [](const EncoderSpec& spec) { return double{spec.norm_epsilon}; };
+  const auto theta = [](const EncoderSpec& spec) { return spec.rotaries[0].theta; };
+  const auto limit = [](const EncoderSpec& spec) { return static_cast<double>(spec.token_limit); };
+  const auto bias = [](const EncoderSpec& spec) {
+    return spec.layers[0].query.bias.present() && spec.layers[0].ffn_up.bias.present() ? 1.0 : 0.0;
+  };
+  const Case cases[] = {
+      {"nomic-bert-moe", R"("layer_norm_epsilon": 1e-05,)", epsilon, 1e-5f},
+      {"nomic-bert-hub", R"("layer_norm_epsilon": 1e-12,)", epsilon, 1e-5f},
+      {"nomic-bert-native", R"("layer_norm_eps": 1e-12,)", epsilon, 1e-12f},
+      {"jina-embeddings-v3-tasks", R"("layer_norm_eps": 1e-05,)", epsilon, 1e-5f},
+      {"nomic-bert-moe", R"("rotary_emb_base": 10000.0,)", theta, 1000},
+      {"nomic-bert-native", R"("rope_theta": 1000.0,)", theta, 1000},
+      {"jina-embeddings-v3-tasks", R"("rotary_emb_base": 20000.0,)", theta, 20000},
+      {"nomic-bert-moe", R"("qkv_proj_bias": true,)", bias, 1},
+      {"nomic-bert-moe", R"("mlp_fc1_bias": true,)", bias, 1},
+      {"nomic-bert-moe", R"("max_trained_positions": 2048,)", limit, 64},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(std::string(c.folder));
+    CAPTURE(std::string(c.left_out));
+    const auto model = LoadChanged(c.folder, c.left_out, "");
+    REQUIRE_MESSAGE(model.ok(), model.status().message());
+    CHECK(c.read((*model)->encoder->spec()) == c.expected);
+  }
+}
+
+TEST_CASE("with a scaling of NomicBERT's rotation texts end where angles would change") {
+  for (const char* factor : {"1.0", "2"}) {
+    const auto model = LoadChanged(
+        "nomic-bert-moe", R"("max_trained_positions": 2048)",
+        std::string(R"("max_trained_positions": 20, "rotary_scaling_factor": )") + factor);
+    REQUIRE_MESSAGE(model.ok(), model.status().message());
+    CHECK((*model)->encoder->max_tokens() == 20);
   }
 }
 
