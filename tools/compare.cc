@@ -47,6 +47,22 @@ void WriteComparison(const Comparison& comparison, JsonWriter& json) {
   json.EndObject().EndObject();
 }
 
+// One engine of one file: its rows, with nothing beside them.
+void PrintAlone(const LoadedResult& loaded, bool as_json) {
+  if (!as_json) {
+    std::printf("%s\n", ToMarkdown(loaded).c_str());
+    return;
+  }
+  JsonWriter json(1);
+  json.BeginArray().BeginObject().Field("base", loaded.path).Key("rows").BeginArray();
+  for (const Row& row : loaded.result.rows) {
+    json.BeginObject().Field("row", DescribeKey(row.key));
+    json.Field("seconds", row.summary.seconds);
+    json.Field("tokens_per_second", row.summary.tokens_per_second).EndObject();
+  }
+  std::printf("%s\n", json.EndArray().EndObject().EndArray().text().c_str());
+}
+
 }  // namespace
 
 Status RunCompare(const CompareRequest& request, bool* failed) {
@@ -58,8 +74,14 @@ Status RunCompare(const CompareRequest& request, bool* failed) {
   if (results.empty()) return InvalidArgument("compare: no result files; give one or more");
   CompareOptions options = request.options;
   if (results.size() == 1) {
-    POZOR_TRY(results, SplitEngines(LoadedResult(results[0]), request.base));
+    const LoadedResult whole = results[0];
+    POZOR_TRY(results, SplitEngines(whole, request.base));
     options.paired = true;
+    if (results.size() == 1 && !conditions.empty()) {
+      return InvalidArgument(whole.path + ": has one engine, and --fail-if compares; give a " +
+                             "second file");
+    }
+    if (results.size() == 1) PrintAlone(whole, request.json);
   } else if (!request.base.empty()) {
     return InvalidArgument("--base: names an engine of one file; give one file");
   }
@@ -86,7 +108,7 @@ Status RunCompare(const CompareRequest& request, bool* failed) {
                    VerdictName(row.verdict).data(), request.fail_if.c_str());
     }
   }
-  if (request.json) std::printf("%s\n", json.EndArray().text().c_str());
+  if (request.json && !comparisons.empty()) std::printf("%s\n", json.EndArray().text().c_str());
   if (request.html.empty()) return {};
   std::ofstream file(request.html, std::ios::binary);
   file << ToHtml(results, comparisons);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "models/json.h"
+#include "tests/support/pozor_command.h"
 #include "tools/compare/compare_rows.h"
 #include "tools/compare/fail_if.h"
 #include "tools/compare/html.h"
@@ -245,6 +247,30 @@ TEST_CASE("engines of one run") {
   const auto best = SplitEngines(loaded, "before");
   REQUIRE((*best)[1].result.rows.size() == 1);
   CHECK((*best)[1].result.rows[0].summary.seconds == loaded.result.rows[2].summary.seconds);
+}
+
+TEST_CASE("one engine of one file: its own table") {
+  const LoadedResult loaded = MakeResult("alone", {{}, {.workload = "mix"}});
+  const std::string text = ToMarkdown(loaded);
+  for (const char* part : {"fixed-128", "mix", "tokens/s", "tiny on Test CPU"}) {
+    CHECK(text.find(part) != std::string::npos);
+  }
+  const testing::TemporaryFolder folder;
+  const std::string file = folder.Write("alone.json", ToJson(loaded.result));
+  const testing::ProcessResult table = testing::Pozor({"compare", file});
+  CHECK(table.exit_code == 0);
+  CHECK(table.output.find("fixed-128") != std::string::npos);
+  const testing::ProcessResult json = testing::Pozor({"compare", file, "--json"});
+  const auto document = ParseJson(json.output, "compare");
+  REQUIRE(document.ok());
+  CHECK((*document)->items()[0].Find("rows")->size() == 2);
+  const testing::ProcessResult refused = testing::Pozor({"compare", file, "--fail-if", "slower"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.errors.find("give a second file") != std::string::npos);
+  const std::string google = folder.Write("google.json", R"({"context": {}, "benchmarks": [
+      {"name": "Gemm/128", "run_name": "Gemm/128", "run_type": "iteration", "threads": 1,
+       "real_time": 2.0, "cpu_time": 2.0, "time_unit": "us"}]})");
+  CHECK(testing::Pozor({"compare", google}).output.find("Gemm/128") != std::string::npos);
 }
 
 TEST_CASE("Google Benchmark's JSON") {

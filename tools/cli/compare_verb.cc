@@ -13,7 +13,7 @@ int CompareVerb(std::span<char* const> arguments) {
   VerbParser parser(
       "compare",
       "Benchmark results side by side: the first file against each of the others; of one "
-      "file alone, its engines. "
+      "file alone, its engines, or the table of its only one. "
       "Exit code 1 if a --fail-if condition holds.",
       "pozor compare before.json after.json -o report.html\n"
       "  pozor compare before.json after.json --fail-if 'slower>5%'");

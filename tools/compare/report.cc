@@ -70,4 +70,11 @@ std::string ToMarkdown(const Comparison& comparison) {
   return text + "\n" + DescribeTogether(comparison.rows) + "\n";
 }
 
+std::string ToMarkdown(const LoadedResult& loaded) {
+  if (loaded.is_pozor) return ToMarkdown(loaded.result);
+  std::vector<std::vector<std::string>> cells;
+  for (const Row& row : loaded.result.rows) cells.push_back({DescribeKey(row.key), Rate(&row)});
+  return Cat({"### ", loaded.label, "\n\n", MarkdownTable({"row", "measured"}, cells)});
+}
+
 }  // namespace pozor::tools

@@ -30,6 +30,9 @@ std::string DescribeEstimate(const Estimate& estimate);
 
 std::string ToMarkdown(const Comparison& comparison);
 
+// The rows of a result that has nothing to be compared with.
+std::string ToMarkdown(const LoadedResult& loaded);
+
 }  // namespace pozor::tools
 
 #endif  // POZOR_TOOLS_COMPARE_REPORT_H_
