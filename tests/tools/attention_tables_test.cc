@@ -16,6 +16,7 @@
 #include "tests/support/long_model.h"
 #include "tests/support/pozor_command.h"
 #include "tests/support/process.h"
+#include "tests/support/word_model.h"
 #include "tools/attention/encoding.h"
 #include "tools/attention/find_units.h"
 #include "tools/io/npy.h"
@@ -274,6 +275,31 @@ TEST_CASE("diff: two precisions of one model") {
       CHECK(EndsInOneError(result));
     }
   }
+}
+
+TEST_CASE("diff: two tasks of one model, one task of both") {
+  const TemporaryFolder folder;
+  const std::string model = testing::MakeWordModel(folder, "jina-embeddings-v3-tasks");
+  const auto moved = [&](const std::string& task, std::vector<std::string> words) {
+    words.insert(words.begin(), {"diff", model});
+    words.insert(words.end(), {"--task", task, "--by", "max", "--fail-above", "1e-6"});
+    const ProcessResult result = Attention(words);
+    CAPTURE(result.errors);
+    CHECK(result.exit_code <= 1);
+    CHECK(!result.output.empty());
+    return result.exit_code == 1;
+  };
+  CHECK(moved("separation,classification", {kText}));
+  CHECK(moved("separation,", {kText}));
+  CHECK_FALSE(moved("separation,separation", {kText}));
+  CHECK_FALSE(moved("separation", {model, kText}));
+  const ProcessResult refused = Attention({"diff", model, kText, "--task", "separation,summary"});
+  CHECK(refused.exit_code == 1);
+  CHECK(Contains(refused.errors, "summary"));
+  CHECK(EndsInOneError(refused));
+  const ProcessResult bench = Pozor({"bench", model, "--task", "summary", "--suite", "quick"});
+  CHECK(bench.exit_code == 1);
+  CHECK(Contains(bench.errors, "summary"));
 }
 
 // A port that was free a moment ago.

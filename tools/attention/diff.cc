@@ -65,6 +65,7 @@ AttentionRequest RequestOfB(const DiffRequest& request) {
   AttentionRequest b = request.attention;
   b.model = request.other;
   b.load.precision = request.other_precision;
+  b.load.task = request.other_task;
   return b;
 }
 

@@ -1,4 +1,4 @@
-// pozor attention diff: two models, two precisions of one, or two dumps, head by head.
+// pozor attention diff: two models, two precisions or tasks of one, or two dumps, head by head.
 #ifndef POZOR_TOOLS_ATTENTION_DIFF_H_
 #define POZOR_TOOLS_ATTENTION_DIFF_H_
 
@@ -11,8 +11,9 @@ namespace pozor::tools {
 
 struct DiffRequest {
   AttentionRequest attention;  // model: A
-  std::string other;           // B: a model or a dump; the same model for two precisions
+  std::string other;           // B: a model or a dump; the same model for two precisions or tasks
   Precision other_precision = Precision::kF32;
+  std::string other_task;
   DiffMetric by = DiffMetric::kDivergence;
   size_t top = 10;    // heads of the table
   size_t top_k = 10;  // of the overlap

@@ -24,6 +24,7 @@ Result<std::unique_ptr<Channel>> Run::Start(size_t index) {
                             : engine.asked == "bf16" ? Precision::kBF16
                             : engine.asked == "f32"  ? Precision::kF32
                                                      : Precision::kAuto;
+    worker.load.task = options_.task;
     worker.encode.threads = engine.threads;
     worker.encode.max_length = options_.max_length;
     return StartInProcess(worker);

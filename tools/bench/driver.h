@@ -30,6 +30,7 @@ struct BenchOptions {
   std::vector<size_t> threads;          // empty: 1 and what the machine grants
   std::vector<std::string> tiers;       // empty: "auto"; "all": each that the machine has
   std::vector<std::string> precisions;  // empty: "auto", the model's own
+  std::string task;                     // whose adapter is used, of a model that has some
   std::vector<size_t> batch_tokens;     // empty: the default
   std::vector<std::string> workloads;   // "fixed-64", "mix", "query-8", "file:PATH"; empty: suite
   std::string suite = "standard";       // "quick", "standard", "full"

@@ -157,6 +157,7 @@ std::vector<std::string> EngineCommand(const EnginePlan& engine, const BenchOpti
       options.program, "bench-worker", options.model, "--threads", std::to_string(engine.threads),
   };
   if (engine.asked != "auto") words.insert(words.end(), {"--precision", engine.asked});
+  if (!options.task.empty()) words.insert(words.end(), {"--task", options.task});
   if (engine.tier != "auto") words.insert(words.end(), {"--cpu", engine.tier});
   if (options.max_length != 0) {
     words.insert(words.end(), {"--max-length", std::to_string(options.max_length)});

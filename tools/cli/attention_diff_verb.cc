@@ -27,10 +27,21 @@ Status ReadPrecisions(const std::string& text, DiffRequest* request, bool* two) 
   return read(*two ? text.substr(comma + 1) : text, &request->other_precision);
 }
 
+// "separation,classification": of A, then of B; one name: of both. A side of "" has no adapter.
+void ReadTasks(const std::string& text, DiffRequest* request, bool* two) {
+  const size_t comma = text.find(',');
+  request->attention.load.task = request->other_task = text.substr(0, comma);
+  if (comma == std::string::npos) return;
+  request->other_task = text.substr(comma + 1);
+  *two = true;
+}
+
 void AddDiffOptions(VerbParser& parser, DiffRequest* request, std::optional<DiffMetric>* by,
-                    std::string* precisions) {
+                    std::string* precisions, std::string* tasks) {
   CLI::App& app = parser.app();
   app.add_option("--precision", *precisions, "of both, or of A and B: int8,f32")->type_name("P,P");
+  app.add_option("--task", *tasks, "whose adapter both use, or A and B: separation,classification")
+      ->type_name("T,T");
   const auto read_memory = [request](const std::string& text) {
     if (ParseSize(text, &request->attention.load.max_memory)) return;
     throw CLI::ValidationError("--max-memory",
@@ -56,28 +67,30 @@ void AddDiffOptions(VerbParser& parser, DiffRequest* request, std::optional<Diff
 int AttentionDiffVerb(std::span<char* const> arguments) {
   VerbParser parser(
       "attention diff",
-      "How far the heads of two runs lie apart: two models, two precisions of one, or two dumps. "
+      "How far the heads of two runs lie apart: two models, two precisions or tasks of one, or two "
+      "dumps. "
       "With -o PAGE.html also a page that shows A, B and B - A.",
       "pozor attention diff all-MiniLM-L6-v2 --precision int8,f32 -f texts.txt --fail-above 0.01\n"
       "  pozor attention diff a.npz b.npz -o difference.html");
   DiffRequest request;
   std::optional<DiffMetric> by;
-  std::string precisions;
+  std::string precisions, tasks;
   bool json = false, csv = false, two = false;
   parser.AddModelAndWords("A [B] [TEXT]", 2);
   AddAttentionOptions(parser, &request.attention);
-  AddDiffOptions(parser, &request, &by, &precisions);
+  AddDiffOptions(parser, &request, &by, &precisions, &tasks);
   parser.app().add_flag("--json", json, "every head as one JSON object");
   parser.app().add_flag("--csv", csv, "a line a head");
   if (const auto code = parser.Parse(arguments)) return *code;
   const Status status = ReadPrecisions(precisions, &request, &two);
   if (!status.ok()) return ExitCodeOf(status);
+  ReadTasks(tasks, &request, &two);
   request.attention.model = request.other = parser.model();
   std::vector<std::string> words = parser.words();
   if (!two) {
     if (words.empty()) {
       return UsedWrongly(
-          "attention diff: nothing to compare with; give A and B, or --precision P,P");
+          "attention diff: nothing to compare with; give A and B, --precision P,P or --task T,T");
     }
     request.other = words[0];
     words.erase(words.begin());

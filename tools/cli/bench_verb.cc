@@ -49,6 +49,7 @@ void AddSweeps(VerbParser& parser, BenchOptions* options) {
       ->delimiter(',')
       ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->type_name("P,...");
+  AddTaskOption(parser, &options->task);
   app.add_option("--batch-tokens", options->batch_tokens, "tokens of a micro-batch (the default)")
       ->delimiter(',')
       ->type_name("N,...");

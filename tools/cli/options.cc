@@ -170,16 +170,16 @@ void AddMemoryOption(VerbParser& parser, LoadOptions* load) {
       ->type_name("SIZE");
 }
 
-void AddTaskOption(VerbParser& parser, LoadOptions* load) {
+void AddTaskOption(VerbParser& parser, std::string* task) {
   parser.app()
-      .add_option("--task", load->task,
+      .add_option("--task", *task,
                   "whose adapter is used, and its prompt (none), of a model that has some")
       ->type_name("TASK");
 }
 
 void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
   AddMemoryOption(parser, load);
-  AddTaskOption(parser, load);
+  AddTaskOption(parser, &load->task);
   const auto read_precision = [load](const std::string& text) {
     if (text == "f32") load->precision = Precision::kF32;
     if (text == "bf16") load->precision = Precision::kBF16;

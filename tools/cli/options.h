@@ -69,7 +69,7 @@ void AddCpuOption(VerbParser& parser);
 // --max-memory
 void AddMemoryOption(VerbParser& parser, LoadOptions* load);
 // --task
-void AddTaskOption(VerbParser& parser, LoadOptions* load);
+void AddTaskOption(VerbParser& parser, std::string* task);
 // --threads, --batch-tokens, --max-length, --max-memory, --precision, --plain-specials, ...
 void AddLoadOptions(VerbParser& parser, LoadOptions* load);
 void AddInputFormat(VerbParser& parser, std::optional<InputFormat>* format, std::string* text_field,

@@ -40,7 +40,7 @@ int QuantizeVerb(std::span<char* const> arguments) {
   app.add_flag("--force", request.force, "write the weights whatever the gate says");
   AddInputFormat(parser, &request.input_format, &request.text_field, &request.header);
   AddMemoryOption(parser, &request.load);
-  AddTaskOption(parser, &request.load);
+  AddTaskOption(parser, &request.load.task);
   AddCpuOption(parser);
   app.add_flag("--json", request.json, "the report as one JSON object");
   if (const auto code = parser.Parse(arguments)) return *code;
