@@ -1,7 +1,8 @@
 // The feed-forward sublayer without experts.
+#include "engine/forward.h"
+
 #include <algorithm>
 
-#include "engine/forward.h"
 #include "engine/forward_rows.h"
 #include "kernels/activation.h"
 

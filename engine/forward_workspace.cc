@@ -74,13 +74,11 @@ void ForwardPass::Layout::SetStreams(const Encoder::Impl& model, size_t tokens) 
   const bool second = spec.layers.front().second_attention_norm.gamma.present();
   const size_t beside = spec.convolution.linear.taps / 2;  // as if each token were a text
   positions = RoundUp(tokens, 16);
-  embedded = model.projection.present()
-                 ? RowFloats(tokens, spec.embeddings.projection_inputs())
-                 : 0;
+  embedded =
+      model.projection.present() ? RowFloats(tokens, spec.embeddings.projection_inputs()) : 0;
   hidden = RowFloats(tokens, spec.hidden);
-  windows = model.convolution.present()
-                ? RoundUp((tokens + (tokens + 1) * beside) * spec.hidden, 16)
-                : 0;
+  windows =
+      model.convolution.present() ? RoundUp((tokens + (tokens + 1) * beside) * spec.hidden, 16) : 0;
   normed = pre || second ? hidden : 0;
   narrow = RowFloats(tokens, spec.bottleneck);
   narrow_query = model.layers.front().narrow_query.present() ? narrow : 0;
@@ -130,8 +128,7 @@ void ForwardPass::Layout::SetBytes(const Encoder::Impl& model, size_t tokens, si
 
 size_t ForwardPass::Layout::TotalFloats(size_t workers) const {
   const bool shared = SharesMemory(workers);
-  const size_t streams =
-      positions + embedded + hidden + windows + normed + narrow + narrow_query;
+  const size_t streams = positions + embedded + hidden + windows + normed + narrow + narrow_query;
   const size_t sublayers =
       shared ? std::max(qkv + context, up + gate) : 2 * qkv + context + up + gate;
   const size_t global = shared ? global_qkv : 2 * global_qkv;
@@ -167,8 +164,7 @@ ForwardPass::ForwardPass(const Encoder::Impl& model, const RaggedBatch& batch, W
 void ForwardPass::PlaceStreams(const Layout& layout, Workspace& workspace) {
   const EncoderSpec& spec = model_.spec;
   positions_ = reinterpret_cast<int32_t*>(workspace.Take(layout.positions));
-  embedded_ =
-      Matrix(workspace.Take(layout.embedded), rows_, spec.embeddings.projection_inputs());
+  embedded_ = Matrix(workspace.Take(layout.embedded), rows_, spec.embeddings.projection_inputs());
   hidden_ = Matrix(workspace.Take(layout.hidden), rows_, spec.hidden);
   windows_ = workspace.Take(layout.windows);
   normed_ = Matrix(workspace.Take(layout.normed), rows_, spec.hidden);

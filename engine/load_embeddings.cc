@@ -1,4 +1,5 @@
-// What an encoder loads before its layers: tables of words and types, and everything positions need.
+// What an encoder loads before its layers: tables of words and types, and everything positions
+// need.
 #include <array>
 #include <cmath>
 #include <vector>

@@ -28,10 +28,10 @@ bool HasFormat(const PrecisionPlan& plan, NumberFormat format) {
 }
 
 std::string_view PrecisionName(const PrecisionPlan& plan) {
-  const bool int8 = HasFormat(plan, NumberFormat::kInt8);
-  const bool bf16 = HasFormat(plan, NumberFormat::kBf16);
-  if (!int8) return NumberFormatName(bf16 ? NumberFormat::kBf16 : NumberFormat::kF32);
-  return bf16 || HasFormat(plan, NumberFormat::kF32) ? "mixed" : "int8";
+  for (const NumberFormat format : {NumberFormat::kInt8, NumberFormat::kBf16}) {
+    if (HasFormat(plan, format)) return NumberFormatName(format);
+  }
+  return NumberFormatName(NumberFormat::kF32);
 }
 
 PrecisionPlan MixedPlan(const EncoderSpec& spec) {

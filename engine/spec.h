@@ -206,6 +206,11 @@ struct LayerSpec {
   NormRef widen_norm;
 };
 
+// A part of a layer, both from 0; part 0 has its attention.
+struct LayerPart {
+  size_t layer = 0, part = 0;
+};
+
 struct EncoderSpec {
   std::string architecture;  // for messages and info: "bert"
   size_t hidden = 0;
@@ -245,6 +250,21 @@ struct EncoderSpec {
     size_t count = 0;
     for (const LayerSpec& layer : layers) count += layer.continues ? 0 : 1;
     return count;
+  }
+  // What stands at `place` of `layers`.
+  LayerPart PartAt(size_t place) const {
+    LayerPart part;
+    for (size_t l = 1; l <= place; ++l) {
+      part =
+          layers[l].continues ? LayerPart{part.layer, part.part + 1} : LayerPart{part.layer + 1, 0};
+    }
+    return part;
+  }
+  // Layer `number` is this many places from AttentionPlace(number) on.
+  size_t PartsOf(size_t number) const {
+    size_t place = AttentionPlace(number), parts = 1;
+    while (place + parts < layers.size() && layers[place + parts].continues) ++parts;
+    return parts;
   }
   // The part of layer `number` that has attention: its place in `layers`.
   size_t AttentionPlace(size_t number) const {

@@ -106,21 +106,32 @@ Status QuantizeAtLoad(Model::Impl* model) {
 std::vector<ProductLine> DescribeProducts(const Encoder& encoder) {
   const PrecisionPlan& plan = encoder.precision();
   std::vector<ProductLine> lines;
-  for (size_t layer = 0; layer < encoder.spec().layers.size(); ++layer) {
-    const LayerPrecision* choices = plan.empty() ? nullptr : &plan[layer];
+  const EncoderSpec& spec = encoder.spec();
+  for (size_t place = 0; place < spec.layers.size(); ++place) {
+    const LayerPrecision* choices = plan.empty() ? nullptr : &plan[place];
+    const LayerPart at = spec.PartAt(place);
+    const std::string label = LayerLabel(spec, place);
     for (size_t kind = 0; kind < kProductKinds; ++kind) {
       const auto product = static_cast<ProductKind>(kind);
-      const bool attends = !encoder.spec().layers[layer].continues;
-      if (!attends && product != ProductKind::kUp && product != ProductKind::kDown) continue;
+      if (spec.layers[place].continues && product != ProductKind::kUp &&
+          product != ProductKind::kDown) {
+        continue;
+      }
       const ProductChoice choice = choices == nullptr
                                        ? ProductChoice{NumberFormat::kF32, "as the model is stored"}
                                        : (*choices)[product];
-      lines.push_back({layer, std::string(ProductName(product)),
+      lines.push_back({place, at, label, std::string(ProductName(product)),
                        std::string(NumberFormatName(choice.format)), KernelOf(choices, product),
                        choice.reason});
     }
   }
   return lines;
+}
+
+std::string LayerLabel(const EncoderSpec& spec, size_t place) {
+  const LayerPart at = spec.PartAt(place);
+  const std::string layer = std::to_string(at.layer);
+  return spec.PartsOf(at.layer) == 1 ? layer : layer + "." + std::to_string(at.part);
 }
 
 std::string PrecisionName(const Encoder& encoder) {

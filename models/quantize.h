@@ -10,6 +10,7 @@
 
 #include "engine/calibration.h"
 #include "engine/precision.h"
+#include "engine/spec.h"
 #include "models/model_impl.h"
 #include "models/prepared.h"
 #include "pozor/status.h"
@@ -44,13 +45,18 @@ Status QuantizeAtLoad(Model::Impl* model);
 
 // One product of one layer as `pozor info` names it.
 struct ProductLine {
-  size_t layer = 0;
+  size_t place = 0;       // in EncoderSpec::layers
+  LayerPart at;           // what that is
+  std::string label;      // "3", or "3.1" where layers have parts
   std::string name;       // ProductName
   std::string precision;  // NumberFormatName
   std::string kernel;     // for many rows, on the active tier
   std::string reason;
 };
 std::vector<ProductLine> DescribeProducts(const Encoder& encoder);
+
+// "3", or "3.1" where the layer that stands at `place` has parts.
+std::string LayerLabel(const EncoderSpec& spec, size_t place);
 
 // What engine/precision_plan.h calls its plan.
 std::string PrecisionName(const Encoder& encoder);

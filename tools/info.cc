@@ -97,7 +97,8 @@ void WriteModel(const Model& model, JsonWriter* json) {
       .Field("quality", impl.facts.quality);
   json->Key("products").BeginArray();
   for (const ProductLine& product : DescribeProducts(*impl.encoder)) {
-    json->BeginObject().Field("layer", product.layer).Field("product", product.name);
+    json->BeginObject().Field("layer", product.at.layer).Field("part", product.at.part);
+    json->Field("product", product.name);
     json->Field("precision", product.precision).Field("kernel", product.kernel);
     json->Field("reason", product.reason).EndObject();
   }
@@ -147,43 +148,69 @@ void PrintList(const char* label, const std::vector<std::string>& lines) {
   }
 }
 
-// "0-2, 5"
-std::string LayerList(const std::vector<size_t>& layers) {
+// Lines of one product, precision and reason: a line of what is printed.
+struct ProductGroup {
+  std::vector<ProductLine> products;
+
+  bool Takes(const ProductLine& product) const {
+    const ProductLine& first = products.front();
+    return first.name == product.name && first.precision == product.precision &&
+           first.reason == product.reason;
+  }
+  size_t CountOf(size_t layer) const {
+    return static_cast<size_t>(
+        std::count_if(products.begin(), products.end(),
+                      [layer](const ProductLine& product) { return product.at.layer == layer; }));
+  }
+};
+
+// "0-2, 5"; "0.1" for a part of a layer whose other parts are in other groups.
+std::string LayerList(const ProductGroup& group, const std::vector<ProductGroup>& all) {
+  const std::string& name = group.products.front().name;
+  const auto is_whole = [&](size_t layer) {
+    size_t count = 0;
+    for (const ProductGroup& other : all) {
+      if (other.products.front().name == name) count += other.CountOf(layer);
+    }
+    return count == group.CountOf(layer);
+  };
   std::string text;
-  for (size_t i = 0; i < layers.size();) {
-    size_t j = i;
-    while (j + 1 < layers.size() && layers[j + 1] == layers[j] + 1) ++j;
-    text += (text.empty() ? "" : ", ") + std::to_string(layers[i]);
-    if (j > i) text += "-" + std::to_string(layers[j]);
-    i = j + 1;
+  for (auto at = group.products.begin(); at != group.products.end();) {
+    const size_t first = at->at.layer;
+    std::string piece = at->label;
+    if (is_whole(first)) {
+      size_t last = first;
+      for (; at != group.products.end() && at->at.layer <= last + 1 && is_whole(at->at.layer);
+           ++at) {
+        last = at->at.layer;
+      }
+      piece = std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+    } else {
+      ++at;
+    }
+    text += (text.empty() ? "" : ", ") + piece;
   }
   return text;
 }
 
 // A line for each product and choice, with the layers that have it.
 void PrintProducts(const std::vector<ProductLine>& products) {
-  struct Line {
-    ProductLine product;
-    std::vector<size_t> layers;
-  };
-  std::vector<Line> lines;
+  std::vector<ProductGroup> groups;
   for (const ProductLine& product : products) {
-    const auto same = [&](const Line& line) {
-      return line.product.name == product.name && line.product.precision == product.precision &&
-             line.product.reason == product.reason;
-    };
-    const auto found = std::find_if(lines.begin(), lines.end(), same);
-    if (found == lines.end()) {
-      lines.push_back({product, {product.layer}});
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const ProductGroup& group) {
+      return group.Takes(product);
+    });
+    if (found == groups.end()) {
+      groups.push_back({{product}});
     } else {
-      found->layers.push_back(product.layer);
+      found->products.push_back(product);
     }
   }
   const char* label = "products";
-  for (const Line& line : lines) {
-    PrintField(label, line.product.name + " " + line.product.precision + ", layers " +
-                          LayerList(line.layers) + ", " + line.product.kernel + ": " +
-                          line.product.reason);
+  for (const ProductGroup& group : groups) {
+    const ProductLine& first = group.products.front();
+    PrintField(label, first.name + " " + first.precision + ", layers " + LayerList(group, groups) +
+                          ", " + first.kernel + ": " + first.reason);
     label = "";
   }
 }

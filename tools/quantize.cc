@@ -139,8 +139,8 @@ class Quantizing {
 
   // Promotes the products whose inputs suffer most until the gate passes.
   Status PassGate() {
-    const size_t all = 4 * plan_.size();
-    const size_t step = std::max<size_t>(1, plan_.size() / 4);
+    const size_t all = CountProducts(candidate_->encoder->spec());
+    const size_t step = std::max<size_t>(1, all / 16);
     while (!Failures().empty() && !request_.force) {
       const size_t before = promoted_;
       const bool too_many = (promoted_ + step) * kPromotedAtMostOneOf > all;
@@ -179,25 +179,30 @@ class Quantizing {
   void PrintSqnr() const {
     static constexpr char kMarks[] = {'*', '+', ' '};  // by NumberFormat
     std::printf("SQNR in int8    layer    qkv  output      up    down   (dB, of each input)\n");
-    for (size_t layer = 0; layer < sqnr_.size(); ++layer) {
-      std::printf("                %5zu", layer);
-      for (size_t kind = 0; kind < kProductKinds; ++kind) {
-        const auto product = static_cast<ProductKind>(kind);
-        if (product == ProductKind::kAttention) continue;
-        const NumberFormat format = plan_[layer][product].format;
-        std::printf(" %6.1f%c", sqnr_[layer][kind], kMarks[static_cast<size_t>(format)]);
+    const EncoderSpec& spec = candidate_->encoder->spec();
+    for (size_t place = 0; place < sqnr_.size(); ++place) {
+      std::printf("                %5s", LayerLabel(spec, place).c_str());
+      for (const ProductKind product :
+           {ProductKind::kQkv, ProductKind::kOutput, ProductKind::kUp, ProductKind::kDown}) {
+        const bool in_every_part = product == ProductKind::kUp || product == ProductKind::kDown;
+        if (!in_every_part && spec.layers[place].continues) {
+          std::printf(" %6s ", "");
+          continue;
+        }
+        const auto format = static_cast<size_t>(plan_[place][product].format);
+        std::printf(" %6.1f%c", sqnr_[place][static_cast<size_t>(product)], kMarks[format]);
       }
       std::printf("\n");
     }
+    const std::vector<ProductLine> products = DescribeProducts(*candidate_->encoder);
     for (const NumberFormat format : {NumberFormat::kBf16, NumberFormat::kF32}) {
-      const auto has_it = [&](const LayerPrecision& layer) {
-        return std::any_of(layer.products.begin(), layer.products.end(), [&](const auto& choice) {
-          return choice.format == format && &choice != &layer[ProductKind::kAttention];
-        });
-      };
-      if (std::none_of(plan_.begin(), plan_.end(), has_it)) continue;
+      const std::string_view name = NumberFormatName(format);
+      const bool shown = std::any_of(products.begin(), products.end(), [&](const auto& product) {
+        return product.precision == name && product.name != ProductName(ProductKind::kAttention);
+      });
+      if (!shown) continue;
       std::printf("                %c in %s\n", kMarks[static_cast<size_t>(format)],
-                  std::string(NumberFormatName(format)).c_str());
+                  std::string(name).c_str());
     }
   }
 
@@ -216,7 +221,8 @@ class Quantizing {
     }
     json.Key("products").BeginArray();
     for (const ProductLine& product : DescribeProducts(*candidate_->encoder)) {
-      json.BeginObject().Field("layer", product.layer).Field("product", product.name);
+      json.BeginObject().Field("layer", product.at.layer).Field("part", product.at.part);
+      json.Field("product", product.name);
       json.Field("precision", product.precision).Field("kernel", product.kernel);
       if (!sqnr_.empty()) AddSqnr(product, &json);
       json.Field("reason", product.reason).EndObject();
@@ -229,7 +235,7 @@ class Quantizing {
     for (size_t kind = 0; kind < kProductKinds; ++kind) {
       const auto of = static_cast<ProductKind>(kind);
       if (of == ProductKind::kAttention || product.name != ProductName(of)) continue;
-      json->Field("sqnr_db", sqnr_[product.layer][kind]);
+      json->Field("sqnr_db", sqnr_[product.place][kind]);
     }
   }
 

@@ -4,6 +4,10 @@
 #include <charconv>
 #include <cstdio>
 #include <limits>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "engine/precision_plan.h"
 
@@ -12,41 +16,112 @@ namespace {
 
 Status BadChoice(const std::string& choice, const std::string& why) {
   return InvalidArgument("--products: '" + choice + "' " + why +
-                         "; write [LAYER.]PRODUCT=PRECISION, products qkv, attention, output, up, "
-                         "down, precisions int8, bf16, f32");
+                         "; write [LAYER[.PART].]PRODUCT=PRECISION, products qkv, attention, "
+                         "output, up, down, precisions int8, bf16, f32");
 }
 
-// One "[LAYER.]PRODUCT=PRECISION"; in int8 and bf16 it is as the target's own plan has it.
-Status ApplyChoice(const std::string& choice, const EncoderSpec& spec, PrecisionPlan* plan) {
-  const size_t equals = choice.find('=');
-  if (equals == std::string::npos) return BadChoice(choice, "has no '='");
-  std::string product = choice.substr(0, equals);
-  const std::string format = choice.substr(equals + 1);
-  if (format != "int8" && format != "bf16" && format != "f32") {
-    return BadChoice(choice, "names no precision");
-  }
-  size_t first = 0, last = plan->size();
-  if (const size_t dot = product.find('.'); dot != std::string::npos) {
-    const char* end = product.data() + dot;
-    const auto parsed = std::from_chars(product.data(), end, first);
-    if (parsed.ec != std::errc() || parsed.ptr != end || first >= plan->size()) {
-      return BadChoice(choice, "names no layer of 0 to " + std::to_string(plan->size() - 1));
-    }
-    last = first + 1;
+// One "[LAYER[.PART].]PRODUCT=PRECISION".
+struct Choice {
+  std::string text;
+  std::string layer, part;  // as they are written, or empty
+  ProductKind kind = ProductKind::kQkv;
+  NumberFormat format = NumberFormat::kF32;
+};
+
+Result<Choice> ParseChoice(const std::string& text) {
+  Choice choice;
+  choice.text = text;
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) return BadChoice(text, "has no '='");
+  std::string product = text.substr(0, equals);
+  for (std::string* number : {&choice.layer, &choice.part}) {
+    const size_t dot = product.find('.');
+    if (dot == std::string::npos) break;
+    *number = product.substr(0, dot);
+    if (number->empty()) return BadChoice(text, "names no layer");
     product.erase(0, dot + 1);
   }
-  const PrecisionPlan int8 = Int8Plan(spec), bf16 = Bf16Plan(spec);
-  for (size_t kind = 0; kind < kProductKinds; ++kind) {
-    if (product != ProductName(static_cast<ProductKind>(kind))) continue;
-    for (size_t layer = first; layer < last; ++layer) {
-      ProductChoice& chosen = (*plan)[layer].products[kind];
-      if (format == "int8") chosen = int8[layer].products[kind];
-      if (format == "bf16") chosen = bf16[layer].products[kind];
-      if (format == "f32") chosen = {NumberFormat::kF32, "asked for"};
+  const auto names = [](std::string_view wanted, auto name_of, auto count, auto* found) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto value = static_cast<std::remove_reference_t<decltype(*found)>>(i);
+      if (name_of(value) != wanted) continue;
+      *found = value;
+      return true;
     }
-    return {};
+    return false;
+  };
+  constexpr size_t kFormats = 3;
+  if (!names(text.substr(equals + 1), NumberFormatName, kFormats, &choice.format)) {
+    return BadChoice(text, "names no precision");
   }
-  return BadChoice(choice, "names no product");
+  if (!names(product, ProductName, kProductKinds, &choice.kind)) {
+    return BadChoice(text, "names no product");
+  }
+  return choice;
+}
+
+// A number below `count`.
+bool ParseIndex(const std::string& text, size_t count, size_t* index) {
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, *index);
+  return parsed.ec == std::errc() && parsed.ptr == end && *index < count;
+}
+
+// The places in EncoderSpec::layers that have the product.
+Result<std::vector<size_t>> PlacesOf(const Choice& choice, const EncoderSpec& spec) {
+  size_t first = 0, last = spec.layers.size();
+  if (!choice.layer.empty()) {
+    size_t layer = 0, part = 0;
+    if (!ParseIndex(choice.layer, spec.layer_count(), &layer)) {
+      return BadChoice(choice.text,
+                       "names no layer of 0 to " + std::to_string(spec.layer_count() - 1));
+    }
+    first = spec.AttentionPlace(layer);
+    const size_t parts = spec.PartsOf(layer);
+    if (!choice.part.empty() && !ParseIndex(choice.part, parts, &part)) {
+      return BadChoice(choice.text, parts == 1 ? "names a part, and the layers have none"
+                                               : "names no part of 0 to " +
+                                                     std::to_string(parts - 1) + " of the layer");
+    }
+    last = first + (choice.part.empty() ? parts : part + 1);
+    first += part;
+  }
+  const bool in_every_part = choice.kind == ProductKind::kUp || choice.kind == ProductKind::kDown;
+  std::vector<size_t> places;
+  for (size_t place = first; place < last; ++place) {
+    if (in_every_part || !spec.layers[place].continues) places.push_back(place);
+  }
+  if (places.empty()) return BadChoice(choice.text, "names a part without attention");
+  return places;
+}
+
+// In int8 and bf16 a product is as the target's own plan has it.
+Status ApplyChoice(const Choice& choice, const EncoderSpec& spec, PrecisionPlan* plan) {
+  const PrecisionPlan own = choice.format == NumberFormat::kInt8   ? Int8Plan(spec)
+                            : choice.format == NumberFormat::kBf16 ? Bf16Plan(spec)
+                                                                   : PrecisionPlan();
+  POZOR_TRY(const std::vector<size_t> places, PlacesOf(choice, spec));
+  bool any = false;
+  for (const size_t place : places) {
+    ProductChoice& chosen = (*plan)[place][choice.kind];
+    chosen = own.empty() ? ProductChoice{NumberFormat::kF32, "asked for"} : own[place][choice.kind];
+    any = any || chosen.format == choice.format;
+  }
+  if (any) return {};
+  return BadChoice(choice.text, "cannot be: " + (*plan)[places.front()][choice.kind].reason);
+}
+
+// Whether attention that was asked for in int8 is so after CompletePlan.
+Status CheckAttention(const Choice& choice, const EncoderSpec& spec, const PrecisionPlan& asked,
+                      const PrecisionPlan& plan) {
+  if (choice.kind != ProductKind::kAttention || choice.format != NumberFormat::kInt8) return {};
+  POZOR_TRY(const std::vector<size_t> places, PlacesOf(choice, spec));
+  const auto has_int8 = [&](const PrecisionPlan& of) {
+    return std::any_of(places.begin(), places.end(),
+                       [&](size_t place) { return of[place].IsInt8(choice.kind); });
+  };
+  if (has_int8(plan) || !has_int8(asked)) return {};
+  return BadChoice(choice.text, "cannot be where qkv is not in int8");
 }
 
 // What the gate puts a product in that loses too much in `format`. bf16 would do for any int8 one,
@@ -64,14 +139,27 @@ Result<PrecisionPlan> MakePlan(QuantizeTarget target, const std::string& product
   PrecisionPlan plan = target == QuantizeTarget::kInt8   ? Int8Plan(spec)
                        : target == QuantizeTarget::kBf16 ? Bf16Plan(spec)
                                                          : MixedPlan(spec);
+  std::vector<Choice> choices;
   std::string rest = products;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(','), rest.size());
-    POZOR_RETURN_IF_ERROR(ApplyChoice(rest.substr(0, end), spec, &plan));
+    POZOR_TRY(Choice choice, ParseChoice(rest.substr(0, end)));
+    POZOR_RETURN_IF_ERROR(ApplyChoice(choice, spec, &plan));
+    choices.push_back(std::move(choice));
     rest.erase(0, end + 1);
   }
+  const PrecisionPlan asked = plan;
   CompletePlan(&plan);
+  for (const Choice& choice : choices) {
+    POZOR_RETURN_IF_ERROR(CheckAttention(choice, spec, asked, plan));
+  }
   return plan;
+}
+
+size_t CountProducts(const EncoderSpec& spec) {
+  size_t count = 0;
+  for (const LayerSpec& layer : spec.layers) count += layer.continues ? 2 : 4;
+  return count;
 }
 
 bool PromoteWorst(QuantizeTarget target, std::span<const LayerSqnr> sqnr, PrecisionPlan* plan) {

@@ -12,10 +12,14 @@
 
 namespace pozor::tools {
 
-// The target's plan with `products` ("down=bf16,5.qkv=f32") as they say. InvalidArgument names what
-// is wrong with them.
+// The target's plan with `products` ("down=bf16,5.qkv=f32") as they say; "5.1.up=f32" names a part
+// of a layer that has some. InvalidArgument names what is wrong with them, or does not exist in
+// this encoder.
 Result<PrecisionPlan> MakePlan(QuantizeTarget target, const std::string& products,
                                const EncoderSpec& spec);
+
+// Products with weights: of every layer Q, K and V together, the output, up and down.
+size_t CountProducts(const EncoderSpec& spec);
 
 // Puts the product whose input has the lowest signal to noise, among those in the lowest precision
 // that is left, in a better one. False if there is none.

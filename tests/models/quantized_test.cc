@@ -90,9 +90,8 @@ TEST_CASE("every golden model in int8: near f32, and the same bits on every fuse
     const std::vector<std::string> texts = TextsOf(name);
     if (!f32.ok() || texts.empty()) continue;
     const Model int8 = Model::Load(DataPath(name), Int8()).value();
-    // Attention stays f32 where keys have norms of their own, since they cannot be centred.
-    const bool norms = int8.impl().encoder->spec().layers[0].key_norm.gamma.present();
-    CHECK(PrecisionName(*int8.impl().encoder) == (norms ? "mixed" : "int8"));
+    // Also where attention stays f32, since keys with norms of their own cannot be centred.
+    CHECK(PrecisionName(*int8.impl().encoder) == "int8");
     const std::span<const std::string> all(texts);
     const Vectors expected = f32->Encode(all).value(), got = int8.Encode(all).value();
     CHECK_FALSE(SameVectors(got, expected));
@@ -119,6 +118,10 @@ TEST_CASE("every architecture in int8: hidden rows near f32's, and a name for ev
     CHECK_MESSAGE(int8.ok(), int8.status().message());
     if (!int8.ok()) continue;
     const EncoderSpec& spec = (*f32)->encoder->spec();
+    for (const ProductLine& product : DescribeProducts(*(*int8)->encoder)) {
+      CHECK(product.at.layer < spec.layer_count());
+      CHECK(product.at.part < spec.PartsOf(product.at.layer));
+    }
     Random random(4);
     TokenBatch batch;
     for (const size_t length : {9, 30, 2}) {

@@ -102,6 +102,7 @@ TEST_CASE("a plan has every combination") {
   options.peers.push_back({"peer", "f32", {8, 32}, "run {model} -t {threads} -m {max_length}"});
   options.model = "m";
   options.max_length = 64;
+  options.task = "separation";
   options.program = "pozor";
   const BenchOptions resolved = Resolve(options);
   const std::vector<EnginePlan> engines = PlanEngines(resolved);
@@ -109,37 +110,56 @@ TEST_CASE("a plan has every combination") {
   CHECK(engines[0].batches == std::vector<size_t>{128, 256});
   CHECK(EngineCommand(engines[0], resolved) ==
         std::vector<std::string>{"pozor", "bench-worker", "m", "--threads", "1", "--precision",
-                                 "f32", "--cpu", "avx2", "--max-length", "64"});
+                                 "f32", "--task", "separation", "--cpu", "avx2", "--max-length",
+                                 "64"});
   CHECK(EngineCommand(engines[4], resolved) ==
         std::vector<std::string>{"run", "m", "-t", "1", "-m", "64"});
   options.only_peers = true;
   CHECK(PlanEngines(Resolve(options)).size() == 2);
 }
 
-TEST_CASE("without a precision the model's own runs, and is named") {
+Result<BenchResult> RunOneRow(const std::string& model, const std::string& precision) {
+  BenchOptions options;
+  options.model = model;
+  if (!precision.empty()) options.precisions = {precision};
+  options.threads = {1};
+  options.workloads = {"query-8"};
+  options.rounds = options.processes = 1;
+  options.in_process = true;
+  options.bandwidth = false;
+  return RunBench(options);
+}
+
+// By what a user asks for, whatever single products of it run in: info, and rows with and without
+// a precision, so that they are comparable.
+TEST_CASE("a precision has one name in every verb") {
   const testing::TemporaryFolder folder;
-  const std::string prepared = folder.File("prepared");
-  for (const std::string precision : {"f32", "int8", "bf16"}) {
+  const std::string out = folder.File("prepared");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> made = {
+      {{}, "f32"},
+      {{"--precision", "int8"}, "int8"},
+      {{"--precision", "int8", "--products", "down=f32,0.attention=f32"}, "int8"},
+      {{"--precision", "mixed"}, "int8"},
+      {{"--precision", "bf16"}, "bf16"},
+      {{"--precision", "bf16", "--products", "1.qkv=f32"}, "bf16"}};
+  for (const auto& [more, precision] : made) {
     CAPTURE(precision);
-    BenchOptions options;
-    options.model = prepared;
-    if (precision == "f32") {
-      options.model = kModel;
-    } else {
-      CHECK(testing::Pozor(
-                {"quantize", kModel, "-o", prepared, "--precision", precision, "--no-gate"})
-                .exit_code == 0);
+    const std::string model = more.empty() ? kModel : out;
+    std::vector<std::string> words = {"quantize", kModel, "-o", out, "--no-gate", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const testing::ProcessResult report = testing::Pozor(words);
+    REQUIRE(report.exit_code == 0);
+    const std::string said = "\"precision\": \"" + precision + "\"";
+    if (!more.empty()) CHECK(report.output.find(said) < report.output.find("products"));
+    CHECK(testing::Pozor({"info", model}).output.find("precision     " + precision + "\n") !=
+          std::string::npos);
+    for (const std::string& asked : {std::string(), precision}) {
+      const auto result = RunOneRow(model, asked);
+      REQUIRE_MESSAGE(result.ok(), result.status().message());
+      REQUIRE(result->rows.size() == 1);
+      CHECK(result->rows[0].key.precision == precision);
+      CHECK(result->starts[0].precision == precision);
     }
-    options.threads = {1};
-    options.workloads = {"query-8"};
-    options.rounds = options.processes = 1;
-    options.in_process = true;
-    options.bandwidth = false;
-    const auto result = RunBench(options);
-    REQUIRE_MESSAGE(result.ok(), result.status().message());
-    REQUIRE(result->rows.size() == 1);
-    CHECK(result->rows[0].key.precision == precision);
-    CHECK(result->starts[0].precision == precision);
   }
   BenchOptions options;
   options.threads = {1};

@@ -1,5 +1,7 @@
 // pozor quantize: the folder works as any model, with the bits of int8 at load; what is wrong is
 // refused.
+#include "models/quantize.h"
+
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -9,7 +11,9 @@
 #include <vector>
 
 #include "models/json.h"
+#include "models/model_impl.h"
 #include "tests/support/pozor_command.h"
+#include "tests/support/word_model.h"
 #include "tools/quantize_gate.h"
 #include "tools/quantize_plan.h"
 
@@ -206,6 +210,78 @@ TEST_CASE("wrong uses and refusals are one line, and write nothing") {
   CHECK(ReadFileOrEmpty(folder.File("full/notes.txt")).empty());
   CHECK(ReadFileOrEmpty(notes) == "mine");
   CHECK(Pozor({"verify", model}).exit_code == 2);
+}
+
+EncoderSpec SpecOf(const std::string& name) {
+  return (*LoadModelParts(TestData(name), {}, {.requires_tokenizer = false}))->encoder->spec();
+}
+
+TEST_CASE("--products names what the model has, and is refused where it has it not") {
+  struct Case {
+    const char *model, *products, *named;
+    QuantizeTarget target = QuantizeTarget::kInt8;
+  };
+  const Case cases[] = {
+      {"bert", "attention=bf16", "no weights"},
+      {"bert", "0.attention=bf16", "no weights"},
+      {"bert", "qkv=f32,attention=int8", "where qkv is not in int8"},
+      {"bert", "attention=int8", "where qkv is not in int8", QuantizeTarget::kBf16},
+      {"bert", "2.up=f32", "no layer of 0 to 1"},
+      {"bert", "0.0.up=f32", ""},
+      {"bert", "0.1.up=f32", "the layers have none"},
+      {"bert", ".up=f32", "names no layer"},
+      {"bert", "0.0.0.up=f32", "names no product"},
+      {"architectures/llama", "attention=int8", "cannot be centred"},
+      {"architectures/mobilebert", "qkv=int8", "more than one width"},
+      {"architectures/mobilebert", "1.1.qkv=int8", "a part without attention"},
+      {"architectures/mobilebert", "1.2.attention=f32", "a part without attention"},
+      {"architectures/mobilebert", "0.9.up=f32", "no part of 0 to 2"},
+      {"architectures/mobilebert", "2.up=f32", "no layer of 0 to 1"},
+      {"architectures/mobilebert", "1.2.up=f32", ""},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(std::string(c.model));
+    CAPTURE(std::string(c.products));
+    const auto plan = MakePlan(c.target, c.products, SpecOf(c.model));
+    const std::string named = c.named;
+    CHECK(plan.ok() == named.empty());
+    if (plan.ok()) continue;
+    CHECK(plan.status().code() == StatusCode::kInvalidArgument);
+    CHECK(plan.status().message().find(named) != std::string::npos);
+  }
+}
+
+TEST_CASE("layers are the model's, and their parts may be named") {
+  const EncoderSpec spec = SpecOf("architectures/mobilebert");
+  REQUIRE(spec.layer_count() == 2);
+  const auto in_f32 = [&](const std::string& products) {
+    const PrecisionPlan plan = MakePlan(QuantizeTarget::kInt8, products, spec).value();
+    std::string labels;
+    for (size_t place = 0; place < plan.size(); ++place) {
+      if (!plan[place].IsInt8(ProductKind::kUp)) labels += LayerLabel(spec, place) + " ";
+    }
+    return labels;
+  };
+  CHECK(in_f32("") == "");
+  CHECK(in_f32("up=f32") == "0.0 0.1 0.2 1.0 1.1 1.2 ");
+  CHECK(in_f32("1.up=f32") == "1.0 1.1 1.2 ");
+  CHECK(in_f32("1.1.up=f32,0.0.up=f32") == "0.0 1.1 ");
+  CHECK(CountProducts(spec) == 2 * (4 + 2 + 2));
+
+  const TemporaryFolder folder;
+  const std::string model = testing::MakeWordModel(folder, "mobilebert"), out = folder.File("out");
+  const std::string info = Pozor({"info", model, "--precision", "int8"}).output;
+  for (const char* line : {"qkv f32, layers 0-1, ", "up int8, layers 0-1, "}) {
+    CAPTURE(info);
+    CHECK(info.find(line) != std::string::npos);
+  }
+  const ProcessResult made =
+      Pozor({"quantize", model, "-o", out, "--force", "--products", "1.1.up=f32"});
+  CAPTURE(made.errors);
+  CHECK(made.exit_code == 0);
+  CHECK(made.output.find("  1.2 ") != std::string::npos);
+  CHECK(Pozor({"info", out}).output.find("up f32, layers 1.1, ") != std::string::npos);
+  CHECK(Pozor({"info", out}).output.find("up int8, layers 0, 1.0, 1.2, ") != std::string::npos);
 }
 
 // "0.up=f32 1.down=bf16": products in another format than `lowest`, attention's own left out.

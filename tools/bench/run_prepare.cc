@@ -136,7 +136,9 @@ Status Run::Prepare() {
   Note("loading the model and making the texts");
   EnginePlan plain;
   plain.threads = options_.threads[0];
-  plain.asked = plain.precision = options_.precisions[0];
+  const std::vector<std::string>& asked = options_.precisions;
+  const bool any_auto = std::find(asked.begin(), asked.end(), "auto") != asked.end();
+  plain.asked = plain.precision = any_auto ? "auto" : asked[0];
   engines_.push_back(plain);
   POZOR_TRY(const std::unique_ptr<Channel> worker, Start(engines_.size() - 1));
   engines_.pop_back();
