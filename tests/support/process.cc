@@ -161,13 +161,14 @@ ProcessResult RunProcess(const std::vector<std::string>& arguments, const Proces
   ::signal(SIGPIPE, SIG_IGN);  // a child that does not read its input is not our end
   Pipe input, output, errors;
   ProcessResult result;
+  // Before the child can write.
+  if (options.close_output_early || !options.output_file.empty()) output.CloseRead();
   const double start = Now();
   const pid_t child = Spawn(arguments, options, input, output, errors);
   if (child < 0) return result;
   input.CloseRead();
   output.CloseWrite();
   errors.CloseWrite();
-  if (options.close_output_early || !options.output_file.empty()) output.CloseRead();
   if (options.input.empty() && !options.keep_input_open) input.CloseWrite();
   Conversation(options, child, input, output, errors).Run(&result);
   int status = 0;
