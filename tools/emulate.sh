@@ -10,8 +10,9 @@
 #   FOLDER  model whose vectors are compared afterwards, default tests/data/bert: in each precision
 #           and on each tier with fused multiply-add, they must have the bits they have here
 #
-# The emulator computes lane by lane: a second of a test here takes minutes there. What it lacks is
-# the switch by which Linux hands out tiles (XFD), so the amx tier runs on the tests' own emulator.
+# The emulator computes lane by lane: a second of a test here takes minutes there, the kernel tests
+# ten, and reading a model of 100 MB in int8 some of them for each tier. What Bochs lacks is the
+# switch by which Linux hands out tiles (XFD), so AMX runs on the tests' own emulator.
 # Files are in build/emulate; the emulator is built once, from what tools/setup.sh --dev fetched.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
