@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -45,45 +46,93 @@ void TrimEnd(std::string* line) {
   }
 }
 
-// The special tokens of a family, found in raw text.
-Status AddSpecials(const TokenizerConfig& config, Tokenizer::Impl* impl) {
-  constexpr const char* kKeys[] = {"pad_token",  "unk_token", "cls_token", "sep_token",
-                                   "mask_token", "bos_token", "eos_token"};
+// A token as the files describe it: its text, or an object with settings.
+AddedToken Described(const JsonValue& value) {
+  const auto flag = [&value](std::string_view key) {
+    const JsonValue* found = value.Find(key);
+    return found != nullptr && found->as_bool();
+  };
+  AddedToken token;
+  const JsonValue* content = value.is_object() ? value.Find("content") : &value;
+  if (content != nullptr) token.content = content->as_string();
+  token.single_word = flag("single_word");
+  token.lstrip = flag("lstrip");
+  token.rstrip = flag("rstrip");
+  token.normalized = flag("normalized");
+  token.special = flag("special");
+  return token;
+}
+
+constexpr const char* kTokenKeys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                      "pad_token", "cls_token", "mask_token"};
+
+// Tokens by id: of added_tokens_decoder.
+Status AddDecoder(const JsonValue& decoder, Tokenizer::Impl* impl) {
+  std::vector<std::pair<int64_t, AddedToken>> tokens;
+  for (const JsonMember& member : decoder.members()) {
+    tokens.emplace_back(std::strtoll(std::string(member.key).c_str(), nullptr, 10),
+                        Described(member.value));
+  }
+  std::sort(tokens.begin(), tokens.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [id, token] : tokens) {
+    if (token.content.empty()) continue;
+    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), *impl->model));
+  }
+  return Status();
+}
+
+// {"token": id} of added_tokens.json, which came before added_tokens_decoder.
+Status AddListed(const ModelFolder& folder, const TokenizerConfig& config, Tokenizer::Impl* impl) {
+  POZOR_TRY(const JsonDocument json, folder.ReadJsonObject("added_tokens.json"));
+  std::vector<std::pair<int64_t, std::string>> tokens;
+  for (const JsonMember& member : json->members()) {
+    tokens.emplace_back(member.value.as_int(), member.key);
+  }
+  std::sort(tokens.begin(), tokens.end());
+  for (const auto& [id, content] : tokens) {
+    AddedToken token;
+    token.content = content;
+    token.special = std::any_of(std::begin(kTokenKeys), std::end(kTokenKeys),
+                                [&](const char* key) { return config.Token(key, "") == content; });
+    token.normalized = !token.special;
+    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), *impl->model));
+    if (impl->added.Find(content) == id) continue;
+    return Unsupported("added_tokens.json: the id " + std::to_string(id) +
+                       " is not the next one, " + std::to_string(impl->added.Find(content)) +
+                       "; add tokenizer.json");
+  }
+  return Status();
+}
+
+// The special tokens of a family, found in raw text. New ones get ids behind the vocabulary.
+Status AddSpecials(const ModelFolder& folder, const TokenizerConfig& config,
+                   Tokenizer::Impl* impl) {
   const JsonValue* decoder = config.Find("added_tokens_decoder");
   if (decoder != nullptr && decoder->is_object()) {
-    std::vector<std::pair<int64_t, AddedToken>> tokens;
-    for (const JsonMember& member : decoder->members()) {
-      const JsonValue& value = member.value;
-      const auto flag = [&value](std::string_view key) {
-        const JsonValue* found = value.Find(key);
-        return found != nullptr && found->as_bool();
-      };
-      const JsonValue* content = value.Find("content");
-      if (content == nullptr || content->as_string().empty()) continue;
-      AddedToken token;
-      token.content = content->as_string();
-      token.single_word = flag("single_word");
-      token.lstrip = flag("lstrip");
-      token.rstrip = flag("rstrip");
-      token.normalized = flag("normalized");
-      token.special = flag("special");
-      tokens.emplace_back(std::strtoll(std::string(member.key).c_str(), nullptr, 10),
-                          std::move(token));
-    }
-    std::sort(tokens.begin(), tokens.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [id, token] : tokens) {
-      POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), *impl->model));
-    }
+    POZOR_RETURN_IF_ERROR(AddDecoder(*decoder, impl));
+  } else if (folder.Has("added_tokens.json")) {
+    POZOR_RETURN_IF_ERROR(AddListed(folder, config, impl));
   }
-  for (const char* key : kKeys) {
-    AddedToken token;
-    token.content = config.Token(key, "");
-    if (token.content.empty() || impl->added.Find(token.content) >= 0) continue;
-    token.normalized = false;
+  const auto add = [&](AddedToken token) -> Status {
     token.special = true;
-    token.lstrip = token.content == "<mask>";
-    POZOR_RETURN_IF_ERROR(impl->added.Add(std::move(token), *impl->model));
+    if (token.content.empty() || impl->added.Find(token.content) >= 0) return Status();
+    return impl->added.Add(std::move(token), *impl->model);
+  };
+  for (const char* key : kTokenKeys) {
+    const JsonValue* value = config.FindToken(key);
+    AddedToken token;
+    if (value != nullptr) token = Described(*value);
+    const bool plain = value == nullptr || value->is_string();
+    if (value == nullptr) token.content = config.Token(key, "");
+    if (plain) token.normalized = false;
+    if (plain) token.lstrip = token.content == "<mask>";
+    POZOR_RETURN_IF_ERROR(add(std::move(token)));
+  }
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    const JsonValue* more = config.FindList(key);
+    if (more == nullptr) continue;
+    for (const JsonValue& item : more->items()) POZOR_RETURN_IF_ERROR(add(Described(item)));
   }
   return Status();
 }
@@ -123,7 +172,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadWordPiece(const ModelFolder& folder
   normalizer.strip_accents = config.Flag("strip_accents").value_or(normalizer.lowercase);
   impl->normalizer = MakeBertNormalizer(normalizer);
   impl->pre_tokenizer = MakeBertPreTokenizer();
-  POZOR_RETURN_IF_ERROR(AddSpecials(config, impl.get()));
+  POZOR_RETURN_IF_ERROR(AddSpecials(folder, config, impl.get()));
   POZOR_RETURN_IF_ERROR(AddTemplate(config, "[CLS]", "[SEP]", impl.get()));
   return impl;
 }
@@ -145,13 +194,16 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadByteBpe(const ModelFolder& folder,
   POZOR_TRY(impl->model, MakeBpe(std::move(vocabulary), merges, options, "merges.txt"));
   impl->pre_tokenizer = MakeByteLevel(qwen, config.Flag("add_prefix_space").value_or(false));
   if (impl->model->on_bytes()) DropByteMapping(impl->pre_tokenizer.get());
-  if (qwen || cls == "[CLS]") impl->normalizer = MakeNormalizationForm(false, true);
-  POZOR_RETURN_IF_ERROR(AddSpecials(config, impl.get()));
+  const bool deberta = config.ClassName() == "DebertaTokenizer";
+  if (qwen || (cls == "[CLS]" && !deberta)) impl->normalizer = MakeNormalizationForm(false, true);
+  POZOR_RETURN_IF_ERROR(AddSpecials(folder, config, impl.get()));
   // RoBERTa's and BERT's kinds put tokens around a text, GPT-2's do not.
   if (cls == "<s>" || cls == "[CLS]") {
     POZOR_RETURN_IF_ERROR(
         AddTemplate(config, cls.c_str(), cls == "<s>" ? "</s>" : "[SEP]", impl.get()));
-    for (TemplatePart& part : impl->post.pair) part.type_id = 0;
+    for (TemplatePart& part : impl->post.pair) part.type_id = deberta ? part.type_id : 0;
+  } else if (config.Flag("add_bos_token").value_or(false)) {
+    return Unsupported("tokenizer_config.json: add_bos_token needs a tokenizer.json; add that");
   }
   return impl;
 }
@@ -328,7 +380,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadSentencePiece(const ModelFolder& fo
                 file));
   if (!source.is_bpe) impl->pre_tokenizer = MakeMetaspace(source.add_dummy_prefix, true);
   POZOR_RETURN_IF_ERROR(AddPieces(source, impl.get()));
-  POZOR_RETURN_IF_ERROR(AddSpecials(config, impl.get()));
+  POZOR_RETURN_IF_ERROR(AddSpecials(folder, config, impl.get()));
   POZOR_RETURN_IF_ERROR(AddFamilyTemplate(config, family, impl.get()));
   return impl;
 }

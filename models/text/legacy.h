@@ -15,8 +15,17 @@ class TokenizerConfig {
  public:
   static Result<TokenizerConfig> Read(const ModelFolder& folder);
 
+  // From now on the special tokens that nothing names are those of the tokenizer's class: the one
+  // that the configuration or config.json names, else the one for config.json's model type, else
+  // BERT's where there is a vocab.txt.
+  Status AssumeClass(const ModelFolder& folder);
+
   // The text of a special token ("cls_token"), a string or {"content": ...}.
   std::string Token(std::string_view key, std::string_view otherwise) const;
+  // The same as the files have it, null if they do not.
+  const JsonValue* FindToken(std::string_view key) const;
+  // A list in one of the files; null if neither has it.
+  const JsonValue* FindList(std::string_view key) const;
   std::optional<bool> Flag(std::string_view key) const;
   const JsonValue* Find(std::string_view key) const;
   // 0 if it says nothing or that there is none.
@@ -24,6 +33,7 @@ class TokenizerConfig {
   std::string ClassName() const;
 
  private:
+  std::string assumed_;  // a class
   std::optional<JsonDocument> config_, special_map_;
 };
 

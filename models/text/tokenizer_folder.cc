@@ -10,6 +10,15 @@
 
 namespace pozor {
 
+namespace {
+
+std::string WithoutFast(std::string_view name) {
+  if (name.ends_with("Fast")) name.remove_suffix(4);
+  return std::string(name);
+}
+
+}  // namespace
+
 Result<TokenizerConfig> TokenizerConfig::Read(const ModelFolder& folder) {
   TokenizerConfig config;
   if (folder.Has("tokenizer_config.json")) {
@@ -25,13 +34,91 @@ const JsonValue* TokenizerConfig::Find(std::string_view key) const {
   return config_ ? (*config_)->Find(key) : nullptr;
 }
 
-std::string TokenizerConfig::Token(std::string_view key, std::string_view otherwise) const {
+const JsonValue* TokenizerConfig::FindToken(std::string_view key) const {
   for (const auto* document : {&config_, &special_map_}) {
     const JsonValue* value = *document ? (**document)->Find(key) : nullptr;
-    if (value != nullptr && value->is_object()) value = value->Find("content");
-    if (value != nullptr && value->is_string()) return std::string(value->as_string());
+    if (value != nullptr && (value->is_string() || value->is_object())) return value;
   }
-  return std::string(otherwise);
+  return nullptr;
+}
+
+const JsonValue* TokenizerConfig::FindList(std::string_view key) const {
+  for (const auto* document : {&config_, &special_map_}) {
+    const JsonValue* value = *document ? (**document)->Find(key) : nullptr;
+    if (value != nullptr && value->is_array()) return value;
+  }
+  return nullptr;
+}
+
+namespace {
+
+// The special tokens that classes of transformers have where no file names them.
+struct ClassTokens {
+  std::string_view classes, model_types;  // each name between spaces
+  std::string_view cls, sep, pad, unk, mask, bos, eos;
+};
+
+constexpr ClassTokens kClassTokens[] = {
+    {" BertTokenizer DistilBertTokenizer ElectraTokenizer MobileBertTokenizer"
+     " SqueezeBertTokenizer ",
+     " bert distilbert electra mobilebert squeezebert ", "[CLS]", "[SEP]", "[PAD]", "[UNK]",
+     "[MASK]", "", ""},
+    {" RobertaTokenizer LongformerTokenizer BartTokenizer ", " roberta longformer bart ", "<s>",
+     "</s>", "<pad>", "<unk>", "<mask>", "<s>", "</s>"},
+    {" MPNetTokenizer ", " mpnet ", "<s>", "</s>", "<pad>", "[UNK]", "<mask>", "<s>", "</s>"},
+    {" DebertaTokenizer ", " deberta ", "[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]", "[CLS]",
+     "[SEP]"},
+    {" GPT2Tokenizer ", " gpt2 ", "", "", "", "<|endoftext|>", "", "<|endoftext|>",
+     "<|endoftext|>"},
+    {" Qwen2Tokenizer ", " qwen2 qwen3 ", "", "", "<|endoftext|>", "<|endoftext|>", "", "",
+     "<|endoftext|>"},
+};
+
+bool Lists(std::string_view names, std::string_view name) {
+  return !name.empty() && names.find(" " + std::string(name) + " ") != std::string_view::npos;
+}
+
+std::string_view DefaultToken(std::string_view class_name, std::string_view key) {
+  for (const ClassTokens& entry : kClassTokens) {
+    if (!Lists(entry.classes, class_name)) continue;
+    const std::pair<std::string_view, std::string_view> tokens[] = {
+        {"cls_token", entry.cls}, {"sep_token", entry.sep},   {"pad_token", entry.pad},
+        {"unk_token", entry.unk}, {"mask_token", entry.mask}, {"bos_token", entry.bos},
+        {"eos_token", entry.eos}};
+    for (const auto& [name, token] : tokens) {
+      if (name == key) return token;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Status TokenizerConfig::AssumeClass(const ModelFolder& folder) {
+  assumed_ = ClassName();
+  std::string model_type;
+  if (folder.Has("config.json")) {
+    POZOR_TRY(const JsonDocument config, folder.ReadJsonObject("config.json"));
+    const JsonValue* named = config->Find("tokenizer_class");
+    if (assumed_.empty() && named != nullptr) assumed_ = WithoutFast(named->as_string());
+    const JsonValue* type = config->Find("model_type");
+    if (type != nullptr) model_type = type->as_string();
+  }
+  if (!assumed_.empty()) return Status();
+  for (const ClassTokens& entry : kClassTokens) {
+    if (!Lists(entry.model_types, model_type)) continue;
+    assumed_ = entry.classes.substr(1, entry.classes.find(' ', 1) - 1);
+  }
+  if (assumed_.empty() && folder.Has("vocab.txt")) assumed_ = "BertTokenizer";
+  return Status();
+}
+
+std::string TokenizerConfig::Token(std::string_view key, std::string_view otherwise) const {
+  const JsonValue* value = FindToken(key);
+  if (value != nullptr && value->is_object()) value = value->Find("content");
+  if (value != nullptr && value->is_string()) return std::string(value->as_string());
+  const std::string_view token = DefaultToken(assumed_, key);
+  return std::string(token.empty() ? otherwise : token);
 }
 
 std::optional<bool> TokenizerConfig::Flag(std::string_view key) const {
@@ -51,9 +138,8 @@ size_t TokenizerConfig::ModelMaxLength() const {
 
 std::string TokenizerConfig::ClassName() const {
   const JsonValue* value = Find("tokenizer_class");
-  std::string name(value != nullptr ? value->as_string() : std::string_view());
-  if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  return name;
+  const std::string name = WithoutFast(value != nullptr ? value->as_string() : std::string_view());
+  return name.empty() ? assumed_ : name;
 }
 
 namespace {
@@ -128,7 +214,7 @@ void WarnOfContradictions(const TokenizerConfig& config, const Tokenizer::Impl& 
 Result<std::unique_ptr<Tokenizer::Impl>> LoadTokenizerFolder(const std::string& path,
                                                              std::vector<std::string>* warnings) {
   POZOR_TRY(const ModelFolder folder, ModelFolder::Open(path));
-  POZOR_TRY(const TokenizerConfig config, TokenizerConfig::Read(folder));
+  POZOR_TRY(TokenizerConfig config, TokenizerConfig::Read(folder));
   std::unique_ptr<Tokenizer::Impl> impl;
   if (folder.Has("tokenizer.json")) {
     POZOR_TRY(const JsonDocument json, folder.ReadJson("tokenizer.json"));
@@ -136,6 +222,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> LoadTokenizerFolder(const std::string& 
     ApplyFamilySettings(config, impl.get());
     WarnOfContradictions(config, *impl, warnings);
   } else {
+    POZOR_RETURN_IF_ERROR(config.AssumeClass(folder));
     POZOR_TRY(impl, LoadLegacyTokenizer(folder, config));
   }
   impl->model_max_length = config.ModelMaxLength();

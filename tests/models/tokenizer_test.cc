@@ -159,6 +159,50 @@ TEST_CASE("classes that follow their own configuration, as in transformers") {
   CHECK(Ids(*json, "man") != Ids(*json, " man"));
 }
 
+// What a folder with some of the older files gives for a text.
+std::string OlderIds(const char* kind, const std::vector<std::string>& files,
+                     const std::string& config, const std::string& model_type,
+                     const std::string& text, const std::string& added = "") {
+  const testing::TemporaryFolder folder;
+  for (const std::string& file : files) {
+    folder.Write(file, ReadFile(DataPath(std::string(kind) + "/" + file)));
+  }
+  if (!config.empty()) folder.Write("tokenizer_config.json", config);
+  if (!added.empty()) folder.Write("added_tokens.json", added);
+  folder.Write("config.json", R"({"model_type":")" + model_type + "\"}");
+  const auto tokenizer = Tokenizer::Load(folder.path(), nullptr);
+  if (!tokenizer.ok()) return tokenizer.status().message();
+  std::string out;
+  for (const int32_t id : Ids(**tokenizer, text)) out += std::to_string(id) + " ";
+  return out;
+}
+
+// The classes of transformers have special tokens that no file needs to name.
+TEST_CASE("older files that name no special tokens have those of their class") {
+  const std::vector<std::string> words = {"vocab.txt"}, merges = {"vocab.json", "merges.txt"};
+  const auto bert = [&](const std::string& config) {
+    return OlderIds("wp-uncased", words, config, "bert", "a [SEP] b [MASK]");
+  };
+  CHECK(bert("") == "2 38 3 39 4 3 ");
+  CHECK(bert(R"({"tokenizer_class":"BertTokenizerFast"})") == bert(""));
+  CHECK(bert(R"({"cls_token":"[SEP]","sep_token":"[CLS]"})") == "3 38 3 39 4 2 ");
+  const auto roberta = [&](const std::string& config, const std::string& type) {
+    return OlderIds("bpe-roberta", merges, config, type, "a</s>b");
+  };
+  CHECK(roberta("", "roberta") == "0 68 2 69 2 ");
+  CHECK(roberta(R"({"tokenizer_class":"RobertaTokenizer"})", "") == "0 68 2 69 2 ");
+  CHECK(roberta(R"({"model_max_length":512})", "longformer") == "0 68 2 69 2 ");
+  // Tokens that the vocabulary lacks get the ids behind it.
+  CHECK(OlderIds("bpe-gpt2", merges, "", "gpt2", "<|endoftext|>") == "599 ");
+  CHECK(OlderIds("bpe-gpt2", merges, R"({"additional_special_tokens":["q1"]})", "gpt2", "q1") ==
+        "600 ");
+  CHECK(OlderIds("wp-uncased", words, "", "bert", "q1", R"({"q1":600})") == "2 600 3 ");
+  CHECK(OlderIds("wp-uncased", words, "", "bert", "q1", R"({"q1":700})").find("700") !=
+        std::string::npos);
+  CHECK(OlderIds("bpe-gpt2", merges, R"({"add_bos_token":true})", "gpt2", "a")
+            .find("add_bos_token") != std::string::npos);
+}
+
 TEST_CASE("folders with the older files alone") {
   struct Older {
     const char* kind;
