@@ -249,7 +249,7 @@ void PrintModel(const Model& model) {
   }
   label = "config";
   for (const auto& [key, what] : info.config) {
-    PrintField(label, key + ": " + what);
+    PrintField(label, std::string(key).append(": ").append(what));
     label = "";
   }
   PrintList("ignored", info.ignored_tensors);

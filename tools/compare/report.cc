@@ -1,5 +1,7 @@
 #include "tools/compare/report.h"
 
+#include <algorithm>
+
 #include "tools/bench/markdown.h"
 #include "tools/bench/text.h"
 
@@ -29,10 +31,9 @@ VerdictCounts CountVerdicts(const std::vector<RowComparison>& rows) {
 std::string DescribeTogether(const std::vector<RowComparison>& rows) {
   const VerdictCounts counts = CountVerdicts(rows);
   const Overall overall = JudgeTogether(rows);
-  const std::string text =
-      Cat({std::to_string(counts.faster), " faster, ", std::to_string(counts.slower), " slower, ",
-           std::to_string(counts.same), " no difference, ", std::to_string(counts.not_comparable),
-           " not comparable"});
+  std::string text = Cat({std::to_string(counts.faster), " faster, ", std::to_string(counts.slower),
+                          " slower, ", std::to_string(counts.same), " no difference, ",
+                          std::to_string(counts.not_comparable), " not comparable"});
   if (overall.verdict == Verdict::kNotComparable) return text;
   return Cat({text, "; all rows together: speed x ", DescribeEstimate(overall.speed), ", ",
               VerdictName(overall.verdict)});
@@ -48,6 +49,7 @@ std::string ToMarkdown(const Comparison& comparison) {
   const std::string& other = comparison.other->label;
   std::string text = Cat({"### ", other, " against ", base, "\n\n"});
   std::vector<std::vector<std::string>> cells;
+  cells.reserve(std::max(comparison.differences.size(), comparison.rows.size()));
   for (const Difference& difference : comparison.differences) {
     cells.push_back(
         {Cat({difference.section, ": ", difference.key}), difference.base, difference.other});
@@ -73,6 +75,7 @@ std::string ToMarkdown(const Comparison& comparison) {
 std::string ToMarkdown(const LoadedResult& loaded) {
   if (loaded.is_pozor) return ToMarkdown(loaded.result);
   std::vector<std::vector<std::string>> cells;
+  cells.reserve(loaded.result.rows.size());
   for (const Row& row : loaded.result.rows) cells.push_back({DescribeKey(row.key), Rate(&row)});
   return Cat({"### ", loaded.label, "\n\n", MarkdownTable({"row", "measured"}, cells)});
 }
