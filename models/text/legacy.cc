@@ -126,7 +126,8 @@ Status AddSpecials(const ModelFolder& folder, const TokenizerConfig& config,
     const bool plain = value == nullptr || value->is_string();
     if (value == nullptr) token.content = config.Token(key, "");
     if (plain) token.normalized = false;
-    if (plain) token.lstrip = token.content == "<mask>";
+    const bool deberta_mask = token.content == "[MASK]" && config.ClassName() == "DebertaTokenizer";
+    if (plain) token.lstrip = token.content == "<mask>" || deberta_mask;
     POZOR_RETURN_IF_ERROR(add(std::move(token)));
   }
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {

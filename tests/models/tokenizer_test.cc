@@ -192,6 +192,7 @@ TEST_CASE("older files that name no special tokens have those of their class") {
   CHECK(roberta("", "roberta") == "0 68 2 69 2 ");
   CHECK(roberta(R"({"tokenizer_class":"RobertaTokenizer"})", "") == "0 68 2 69 2 ");
   CHECK(roberta(R"({"model_max_length":512})", "longformer") == "0 68 2 69 2 ");
+  CHECK(OlderIds("bpe-gpt2", merges, "", "deberta", "a [MASK]") == "599 64 603 600 ");
   // Tokens that the vocabulary lacks get the ids behind it.
   CHECK(OlderIds("bpe-gpt2", merges, "", "gpt2", "<|endoftext|>") == "599 ");
   CHECK(OlderIds("bpe-gpt2", merges, R"({"additional_special_tokens":["q1"]})", "gpt2", "q1") ==
