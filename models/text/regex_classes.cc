@@ -102,9 +102,9 @@ std::string EscapeClass(char letter) {
 bool IgnoresCase(std::string_view property) {
   const std::string name = Plain(property);
   constexpr std::string_view kWithCase[] = {
-      "lu",    "ll",    "lt",    "uppercaseletter", "lowercaseletter", "titlecaseletter",
-      "upper", "lower", "m",     "uppercase",       "lowercase",       "mark",
-      "mn",    "latin", "greek", "combiningmark",   "nonspacingmark",  "cyrillic",
+      "lu",       "ll",       "lt",       "uppercaseletter", "lowercaseletter", "titlecaseletter",
+      "upper",    "lower",    "m",        "uppercase",       "lowercase",       "mark",
+      "mn",       "latin",    "greek",    "combiningmark",   "nonspacingmark",  "cyrillic",
       "armenian", "georgian", "cherokee",
   };
   return std::find(std::begin(kWithCase), std::end(kWithCase), name) == std::end(kWithCase);

@@ -48,14 +48,22 @@ for line in sys.stdin:
 )";
 
 const char* const kPatterns[] = {
-    R"({"String":" "})",         R"({"String":"e"})",
-    R"({"String":"ss"})",        R"({"Regex":"\\s+"})",
-    R"({"Regex":"\\d"})",        R"({"Regex":"[aeiou]"})",
-    R"({"Regex":"\\p{Han}+"})",  R"({"Regex":"\\p{Hiragana}"})",
-    R"({"Regex":"\\p{Lu}"})",    R"({"Regex":"[\\p{P}\\p{S}]"})",
-    R"({"Regex":"[\\W_]+"})",    R"({"Regex":"[[:alpha:]]+"})",
-    R"({"Regex":"[[:punct:]]"})", R"({"Regex":"\\p{Latin}+"})",
-    R"({"Regex":"\\w+|[^\\w\\s]+"})", R"x({"Regex":"(?i:'s|'t|'re|'ve|'m|'ll|'d)"})x",
+    R"({"String":" "})",
+    R"({"String":"e"})",
+    R"({"String":"ss"})",
+    R"({"Regex":"\\s+"})",
+    R"({"Regex":"\\d"})",
+    R"({"Regex":"[aeiou]"})",
+    R"({"Regex":"\\p{Han}+"})",
+    R"({"Regex":"\\p{Hiragana}"})",
+    R"({"Regex":"\\p{Lu}"})",
+    R"({"Regex":"[\\p{P}\\p{S}]"})",
+    R"({"Regex":"[\\W_]+"})",
+    R"({"Regex":"[[:alpha:]]+"})",
+    R"({"Regex":"[[:punct:]]"})",
+    R"({"Regex":"\\p{Latin}+"})",
+    R"({"Regex":"\\w+|[^\\w\\s]+"})",
+    R"x({"Regex":"(?i:'s|'t|'re|'ve|'m|'ll|'d)"})x",
 };
 
 const char* const kNormalizers[] = {
@@ -105,8 +113,8 @@ const char* const kPostProcessors[] = {
 };
 
 const char* const kAdded[] = {
-    "[MASK]", "guitar man", "guitar", "man", "the", " the", "  ", "\u00E9", "\u0130", "\uFB01",
-    "\u65E5\u672C", "ing", "a", "\u2581",
+    "[MASK]", "guitar man", "guitar", "man",          "the", " the", "  ",
+    "\u00E9", "\u0130",     "\uFB01", "\u65E5\u672C", "ing", "a",    "\u2581",
 };
 
 const char* const kModels[] = {"WordPiece", "WordLevel", "BPE", "Unigram"};
@@ -176,8 +184,8 @@ std::string UnigramVocabulary(std::vector<std::string> pieces, Random& random) {
   if (random.Index(4) == 0) pieces.push_back(pieces[5]);
   std::string out = "[";
   for (const std::string& piece : pieces) {
-    out += (out.size() > 1 ? ",[" : "[") + Quoted(piece) + ",-" +
-           std::to_string(random.Index(40)) + ".5]";
+    out += (out.size() > 1 ? ",[" : "[") + Quoted(piece) + ",-" + std::to_string(random.Index(40)) +
+           ".5]";
   }
   return out + "]";
 }
