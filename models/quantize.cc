@@ -138,4 +138,13 @@ std::string PrecisionName(const Encoder& encoder) {
   return std::string(PrecisionName(encoder.precision()));
 }
 
+std::string PrecisionText(const Encoder& encoder) {
+  std::string text = PrecisionName(encoder);
+  if (HasFormat(encoder.precision(), NumberFormat::kInt8) &&
+      HasFormat(encoder.precision(), NumberFormat::kBf16)) {
+    text += " with bf16 products, whose bits depend on the CPU";
+  }
+  return text;
+}
+
 }  // namespace pozor

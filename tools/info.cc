@@ -232,7 +232,7 @@ void PrintModel(const Model& model) {
   PrintField("vector", std::to_string(info.dimensions) + " numbers, " +
                            (info.normalizes ? "unit length" : "not normalised") +
                            (info.similarity.empty() ? "" : ", similarity " + info.similarity));
-  PrintField("precision", PrecisionName(*impl.encoder));
+  PrintField("precision", PrecisionText(*impl.encoder));
   PrintProducts(DescribeProducts(*impl.encoder));
   if (!impl.facts.calibration.empty()) PrintField("calibration", impl.facts.calibration);
   if (!impl.facts.quality.empty()) PrintField("quality", impl.facts.quality);

@@ -170,7 +170,7 @@ class Quantizing {
       std::printf("gate            %s\n",
                   failures.empty() ? "passed" : ("missed, forced: " + failures).c_str());
     }
-    std::printf("precision       %s, %zu promoted\n", PrecisionName(*candidate_->encoder).c_str(),
+    std::printf("precision       %s, %zu promoted\n", PrecisionText(*candidate_->encoder).c_str(),
                 promoted_);
     std::printf("written         %s (%s of weights)\n", request_.output.c_str(),
                 Megabytes(bytes_).c_str());
