@@ -110,67 +110,25 @@ HWY_INLINE VF Expm1(DF df, VF x) {
 
 HWY_INLINE VF MinusAbs(DF df, VF x) { return hn::Or(x, hn::Set(df, -0.0f)); }
 
-// GELU(x) - max(x, 0) = -0.5 a erfc(a / sqrt 2) for a = |x|, in 16 pieces centred at k * 0.375:
-// row p holds the factors of a^p. In the last piece GELU(x) is x or 0.
-struct GeluTable {
-  static constexpr float kPiecesPerUnit = 1 / 0.375f;
-  static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: leaves the piece in the low bits
-  static constexpr float kEnd = 5.625f;         // the middle of the last piece
-  alignas(64) static constexpr float kFactors[5][16] = {
-      {0.0f, 8.8021312e-05f, 0.00498327753f, 0.0296880323f, 0.0449981652f, -0.0621636063f,
-       -0.347565502f, -0.667485654f, -0.804202855f, -0.693808913f, -0.455387473f, -0.235022068f,
-       -0.0974399075f, -0.0329391845f, -0.00917772949f, 0.0f},
-      {-0.500000417f, -0.501310706f, -0.533847332f, -0.639004946f, -0.69043237f, -0.44221133f,
-       0.110276185f, 0.639212489f, 0.83824867f, 0.70191282f, 0.434145063f, 0.209384814f,
-       0.0810271725f, 0.0256042071f, 0.00668551959f, 0.0f},
-      {0.398963213f, 0.406285375f, 0.488792628f, 0.658004582f, 0.722515464f, 0.506505787f,
-       0.104769558f, -0.223558113f, -0.33227095f, -0.26910758f, -0.156272158f, -0.0702666342f,
-       -0.0253430046f, -0.00747899245f, -0.00182897469f, 0.0f},
-      {-0.000295838079f, -0.0188422222f, -0.113690346f, -0.235688627f, -0.27153042f, -0.187822595f,
-       -0.0577753484f, 0.0329090878f, 0.0593116544f, 0.046300929f, 0.0251566507f, 0.0105231376f,
-       0.00353267672f, 0.000972813694f, 0.000222688031f, 0.0f},
-      {-0.065094538f, -0.0466780327f, -0.00490204617f, 0.028345637f, 0.0357915945f, 0.0236027222f,
-       0.00778966071f, -0.00161372172f, -0.0040193703f, -0.00301397522f, -0.0015273079f,
-       -0.000593197416f, -0.000185135155f, -4.7536294e-05f, -1.01806954e-05f, 0.0f},
-  };
-};
-
-// table[piece] in every lane; `piece` is exact in its low four bits, other bits may be anything.
-template <class VI>
-HWY_INLINE VF LookupPiece(DF df, const float* HWY_RESTRICT table, VI piece) {
-  const DI32 di;
-  if constexpr (kLanes == 16) {
-    // The permutation itself looks at no other bits; Highway's debug assertion does.
-    if constexpr (HWY_IS_DEBUG_BUILD) piece = hn::And(piece, hn::Set(di, 15));
-    return hn::TableLookupLanes(hn::Load(df, table), hn::IndicesFromVec(df, piece));
-  } else if constexpr (kLanes == 8) {
-    if constexpr (HWY_IS_DEBUG_BUILD) piece = hn::And(piece, hn::Set(di, 15));
-    return hn::TwoTablesLookupLanes(df, hn::Load(df, table), hn::Load(df, table + 8),
-                                    hn::IndicesFromVec(df, piece));
-  } else {
-    const auto index = hn::IndicesFromVec(df, hn::And(piece, hn::Set(di, 7)));
-    const VF low =
-        hn::TwoTablesLookupLanes(df, hn::Load(df, table), hn::Load(df, table + 4), index);
-    const VF high =
-        hn::TwoTablesLookupLanes(df, hn::Load(df, table + 8), hn::Load(df, table + 12), index);
-    const auto upper_half = hn::TestBit(piece, hn::Set(di, 8));
-    return hn::IfThenElse(hn::RebindMask(df, upper_half), high, low);
-  }
-}
-
-// 0.5 x (1 + erf(x / sqrt 2)): error at most 4e-7 + 6e-8 |result|; x or 0 exactly from |x|
-// = 5.4375.
+// 0.5 x (1 + erf(x / sqrt 2)): error at most 2.5e-7 + 6e-8 |result|; from |x| = 5.7 on x itself, or
+// less than 1e-24.
+//
+// GELU(x) = max(x, 0) - a r^4 with a = |x| and r the fourth root of 0.5 erfc(a / sqrt 2). The root is
+// so straight that one polynomial reaches from 0 to 5.7, where it has a root of its own; no table, no
+// division, no exponential. The fourth power takes away what cancels in it at large a.
 HWY_INLINE VF Gelu(DF df, VF x) {
-  const VF a = AtMost(df, GeluTable::kEnd, hn::Abs(x));
-  const VF rounded =
-      hn::MulAdd(a, hn::Set(df, GeluTable::kPiecesPerUnit), hn::Set(df, GeluTable::kRound));
-  const auto piece = hn::BitCast(DI32(), rounded);
-  VF p = LookupPiece(df, GeluTable::kFactors[4], piece);
-  p = hn::MulAdd(p, a, LookupPiece(df, GeluTable::kFactors[3], piece));
-  p = hn::MulAdd(p, a, LookupPiece(df, GeluTable::kFactors[2], piece));
-  p = hn::MulAdd(p, a, LookupPiece(df, GeluTable::kFactors[1], piece));
-  p = hn::MulAdd(p, a, LookupPiece(df, GeluTable::kFactors[0], piece));
-  return hn::Add(p, AtLeast(df, 0.0f, x));
+  const VF a = AtMost(df, 5.7f, hn::Abs(x));
+  VF r = hn::Set(df, -3.19517903e-06f);
+  r = hn::MulAdd(r, a, hn::Set(df, 5.51163284e-05f));
+  r = hn::MulAdd(r, a, hn::Set(df, -0.000285924674f));
+  r = hn::MulAdd(r, a, hn::Set(df, -0.000108490989f));
+  r = hn::MulAdd(r, a, hn::Set(df, 0.00393635686f));
+  r = hn::MulAdd(r, a, hn::Set(df, 0.00449697487f));
+  r = hn::MulAdd(r, a, hn::Set(df, -0.0501088798f));
+  r = hn::MulAdd(r, a, hn::Set(df, -0.167758256f));
+  r = hn::MulAdd(r, a, hn::Set(df, 0.840898633f));
+  const VF square = hn::Mul(r, r);
+  return hn::NegMulAdd(a, hn::Mul(square, square), AtLeast(df, 0.0f, x));
 }
 
 // factor / (1 + e^-x), by e^-|x| so that nothing overflows. As x sigmoid(x): error at most

@@ -3,7 +3,7 @@
 
     tools/fit.py exp      2^n-reduced exp on [-ln2/2, ln2/2], relative error
     tools/fit.py expm1    the same with an exact linear term, for expm1
-    tools/fit.py gelu     0.5 a erfc(a / sqrt 2) in pieces centred at k * width
+    tools/fit.py gelu     the fourth root of 0.5 erfc(a / sqrt 2), absolute error of a root^4
 
 Every fit is a Remez exchange in double precision followed by a rounding of the coefficients to
 binary32, highest power first; after each rounding the lower ones are fitted again, so that they
@@ -127,29 +127,22 @@ def fit_expm1():
         print(f"  c{power + 2} = {literal(fixed[power])}")
 
 
-def gelu_rest(a):
-    """GELU(x) - max(x, 0) for |x| = a."""
-    return -0.5 * a * math.erfc(a / math.sqrt(2))
+def gelu_root(a):
+    """The fourth root of (max(x, 0) - GELU(x)) / a for |x| = a: of 0.5 erfc(a / sqrt 2)."""
+    return (0.5 * math.erfc(a / math.sqrt(2))) ** 0.25
 
 
-def fit_gelu(pieces=16, width=0.375, degree=4):
-    """Powers of a itself, not of a - k * width. The last piece is zero: GELU(x) is x or 0 there."""
-    table, worst = [], abs(gelu_rest((pieces - 1.5) * width))
-    for k in range(pieces - 1):
-        low, high = (k - 0.5) * width, (k + 0.5) * width
-        if k == 0:  # without a constant term, so that GELU(0) is 0 and small x keep their digits
-            fixed, error = fit_float32(lambda a: -0.5 * math.erfc(a / math.sqrt(2)),
-                                       lambda a: a + 1e-9, list(range(degree)), 0.0, high)
-            table.append([0.0] + [fixed[p] for p in range(degree)])
-        else:
-            fixed, error = fit_float32(gelu_rest, lambda a: 1.0, list(range(degree + 1)),
-                                       low, high)
-            table.append([fixed[p] for p in range(degree + 1)])
-        worst = max(worst, error)
-    table.append([0.0] * (degree + 1))
-    print(f"gelu, {pieces} pieces of width {width}, degree {degree}; absolute error {worst:.2e}")
-    for power in range(degree + 1):
-        print(f"  c{power}: " + ", ".join(literal(row[power]) for row in table))
+def fit_gelu(end=5.7, degree=8):
+    """Of degree 8 the polynomial has its root at 5.7, beyond which GELU(x) is x or 0."""
+    fixed, _ = fit_float32(gelu_root, lambda a: (a + 1e-9) * 4 * gelu_root(a) ** 3,
+                           list(range(degree + 1)), 0.0, end)
+    def root(a):
+        return sum(c * a ** p for p, c in fixed.items())
+    worst = max(a * abs(root(a) ** 4 - gelu_root(a) ** 4)
+                for a in (end * i / 20000 for i in range(20001)))
+    print(f"gelu, degree {degree}; absolute error {worst:.2e}, root at {end}: {root(end):.1e}")
+    for power in sorted(fixed):
+        print(f"  c{power} = {literal(fixed[power])}")
 
 
 FITS = {"exp": fit_exp, "expm1": fit_expm1, "gelu": fit_gelu}
