@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ab.py ROOT REF [FILTER]: this tree against commit REF, interleaved on this machine.
+"""This tree against commit REF, interleaved on this machine.
 
 Builds the command and the benchmarks of both, REF in a work tree of its own (build/ab), then runs
 both in turns, A B B A, and prints for each measurement the ratio REF / here of their times: above 1,
@@ -9,6 +9,7 @@ Measured are `pozor encode` on the default model, and the Google Benchmarks whos
 (a regular expression; without it, a small selection).
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 TURNS = 7
 REPETITIONS = 3  # in a turn, of which the quickest counts: a disturbance is never quicker
 RESOLUTION = 0.02
@@ -36,19 +38,24 @@ def targets(tree):
     return ["pozor_command"] + sorted(path.stem for path in (tree / "bench").glob("*_bench.cc"))
 
 
-def build_reference(root, ref):
-    tree = root / "build/ab/tree"
-    commit = run(["git", "-C", root, "rev-parse", "--verify", ref + "^{commit}"],
-                 capture_output=True).stdout.strip()
+def commit_of(ref):
+    """The hash of a commit, or None."""
+    found = subprocess.run(["git", "-C", ROOT, "rev-parse", "--verify", "--quiet", "--end-of-options",
+                            ref + "^{commit}"], capture_output=True, text=True)
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def build_reference(commit):
+    tree = ROOT / "build/ab/tree"
     if (tree / ".git").exists():
         run(["git", "-C", tree, "checkout", "--quiet", "--detach", commit])
     else:
-        run(["git", "-C", root, "worktree", "prune"])
-        run(["git", "-C", root, "worktree", "add", "--quiet", "--detach", tree, commit])
+        run(["git", "-C", ROOT, "worktree", "prune"])
+        run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", tree, commit])
     # The libraries that this tree is built with: another allocator is a difference as well.
     (tree / "build").mkdir(exist_ok=True)
     if not (tree / "build/deps").exists():
-        (tree / "build/deps").symlink_to(root / "build/deps")
+        (tree / "build/deps").symlink_to(ROOT / "build/deps")
     environment = dict(os.environ, CCACHE_BASEDIR=str(tree), CCACHE_NOHASHDIR="1")
     run(["cmake", "--preset", "release"], cwd=tree, env=environment, stdout=subprocess.DEVNULL)
     run(["ninja", "-C", tree / "build/release", *targets(tree)], env=environment,
@@ -56,9 +63,9 @@ def build_reference(root, ref):
     return tree / "build/release/bin"
 
 
-def write_texts(path, root):
+def write_texts(path):
     """150 texts of 3 to 120 words, the same at every call."""
-    words = (root / "tools/samples/sentences.txt").read_text().split()
+    words = (ROOT / "tools/samples/sentences.txt").read_text().split()
     source = random.Random(1)
     lengths = [min(120, int(3 + source.expovariate(1 / 18))) for _ in range(150)]
     path.write_text("\n".join(" ".join(source.choices(words, k=n)) for n in lengths) + "\n")
@@ -132,19 +139,28 @@ def report(samples, ref):
         print(f"{statistics.geometric_mean(medians):6.3f} on the geometric mean of {len(medians)}")
 
 
-def main(arguments):
-    if len(arguments) not in (2, 3):
-        sys.exit("usage: tools/dev ab REF [FILTER]")
-    root, ref = pathlib.Path(arguments[0]), arguments[1]
-    wanted = arguments[2] if len(arguments) == 3 else DEFAULT_FILTER
-    run([root / "tools/dev", "build", *targets(root)], stdout=subprocess.DEVNULL)
-    sides = {"ref": build_reference(root, ref), "here": root / "build/release/bin"}
-    model = run([root / "tools/get_model.sh"], capture_output=True).stdout.strip()
+def read_arguments():
+    parser = argparse.ArgumentParser(prog="tools/dev ab", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("REF", help="a branch, a tag or a commit's hash")
+    parser.add_argument("FILTER", nargs="?", default=DEFAULT_FILTER)
+    arguments = parser.parse_args()
+    commit = commit_of(arguments.REF)
+    if commit is None:
+        parser.error(f"{arguments.REF}: no such commit; give a branch, a tag or a commit's hash")
+    return arguments, commit
+
+
+def main():
+    arguments, commit = read_arguments()
+    run([ROOT / "tools/dev", "build", *targets(ROOT)], stdout=subprocess.DEVNULL)
+    sides = {"ref": build_reference(commit), "here": ROOT / "build/release/bin"}
+    model = run([ROOT / "tools/get_model.sh"], capture_output=True).stdout.strip()
     with tempfile.TemporaryDirectory() as folder:
         texts = pathlib.Path(folder) / "texts.txt"
-        write_texts(texts, root)
-        report(measure(sides, model, texts, wanted), ref)
+        write_texts(texts)
+        report(measure(sides, model, texts, arguments.FILTER), arguments.REF)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -5,15 +5,17 @@
 #
 #   emulate.sh [--model FOLDER] [TEST[:CASES]...]
 #
-#   TEST    a test program without its `_test`, or a pattern of some; default 'kernels_*'
+#   TEST    a test program without its `_test`, or a pattern of some; default 'kernels_*'.
+#           `emulate.sh --help` lists them
 #   CASES   doctest's filter of the program's cases, such as '*fused*'
-#   FOLDER  model whose vectors are compared afterwards, default tests/data/bert: in each precision
+#   FOLDER  a model whose vectors are compared afterwards, default tests/data/bert: in each precision
 #           and on each tier with fused multiply-add, they must have the bits they have here
 #
 # The emulator computes lane by lane: a second of a test here takes minutes there, the kernel tests
 # ten, and reading a model of 100 MB in int8 some of them for each tier. What Bochs lacks is the
 # switch by which Linux hands out tiles (XFD), so AMX runs on the tests' own emulator.
-# Files are in build/emulate; the emulator is built once, from what tools/setup.sh --dev fetched.
+# What runs is built before; files are in build/emulate, and the emulator is built once, from what
+# tools/setup.sh --dev fetched. Exit code: 0 done, 1 failed, 2 used wrongly.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=${POZOR_JOBS:-$(nproc)}
@@ -22,6 +24,19 @@ release=$root/build/release/bin work=$root/build/emulate
 texts_compared=4
 
 die() { printf 'emulate: %s\n' "$*" >&2; exit 1; }
+misuse() { printf 'emulate: %s\n' "$*" >&2; exit 2; }
+
+# The test programs there can be, without their `_test`: those that need no file but the tests' own.
+test_names() {
+  (cd "$root/tests" && ls {kernels,engine,models}/*_test.cc) | sed 's|/|_|; s|_test\.cc$||'
+}
+
+help() {
+  sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+  echo
+  echo 'Tests:'
+  test_names | xargs echo | fold -s -w 98
+}
 
 build_emulator() {
   [[ -x $source/bochs ]] && return
@@ -35,15 +50,25 @@ build_emulator() {
 
 # Turns TEST[:CASES] arguments into lines `program|cases` of the guest's list.
 list_tests() {
-  local argument pattern program
+  local argument pattern cases name known
+  known=$(test_names)
   for argument in "$@"; do
-    pattern=${argument%%:*}
-    compgen -G "$release/${pattern%_test}_test" >/dev/null ||
-      die "$argument: no such test program in build/release/bin"
-    for program in "$release"/${pattern%_test}_test; do
-      [[ $argument == *:* ]] && echo "${program##*/}|${argument#*:}" || echo "${program##*/}|"
-    done
+    pattern=${argument%%:*} cases=''
+    pattern=${pattern%_test}
+    [[ $argument != *:* ]] || cases=${argument#*:}
+    # shellcheck disable=SC2053  # a pattern
+    for name in $known; do [[ $name != $pattern ]] || echo "${name}_test|$cases"; done | grep . ||
+      misuse "$argument: no such test program; there are" $known
   done
+}
+
+# doctest runs nothing, and says that all is well, where no case has the name.
+check_cases() {
+  local program cases
+  while IFS='|' read -r program cases; do
+    "$release/$program" --no-colors --count --test-case="$cases" | grep -q 'filters: *0$' || continue
+    misuse "$program: no case has the name '$cases'; build/release/bin/$program --list-test-cases lists them"
+  done <"$work/tests"
 }
 
 # Copies programs, stripped, and the shared libraries that they load.
@@ -56,12 +81,10 @@ copy_programs() {
 }
 
 make_guest() {
-  local programs
   rm -rf "$work/guest"
   mkdir -p "$work"/guest/{bin,dev,proc,sys,tmp,lib,lib64}
-  list_tests "${tests[@]}" >"$work/guest/tests"
-  mapfile -t programs < <(cut -d'|' -f1 "$work/guest/tests" | sort -u | sed "s|^|$release/|")
-  copy_programs "${programs[@]}" "$release/pozor"
+  cp "$work/tests" "$work/guest/"
+  copy_programs "${programs[@]/#/$release/}" "$release/pozor"
   cp "$parts/bin/busybox" "$work/guest/bin/"
   cp -rL "$model" "$work/guest/model"
   head -n "$texts_compared" "$root/tools/samples/sentences.txt" >"$work/guest/texts.txt"
@@ -176,14 +199,28 @@ check_results() {
 }
 
 model=$root/tests/data/bert
-if [[ ${1:-} == --model ]]; then
-  [[ -d ${2:-} ]] || die '--model: which folder?'
-  model=$2
-  shift 2
-fi
-tests=("$@")
-[[ $# -gt 0 ]] || tests=('kernels_*')
+tests=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    -h | --help) help; exit ;;
+    --model)
+      [[ $# -gt 1 && -d $2 ]] || misuse "--model ${2:-}: no such folder; give that of a model"
+      model=$2
+      shift
+      ;;
+    -*) misuse "$1: unknown option; there is --model FOLDER" ;;
+    *) tests+=("$1") ;;
+  esac
+  shift
+done
+[[ ${#tests[@]} -gt 0 ]] || tests=('kernels_*')
+chosen=$(list_tests "${tests[@]}")
 [[ -d $source && -d $parts ]] || die 'the emulator is not there; run tools/setup.sh --dev'
+mkdir -p "$work"
+echo "$chosen" >"$work/tests"
+mapfile -t programs < <(cut -d'|' -f1 <<<"$chosen" | sort -u)
+"$root/tools/dev" build pozor_command "${programs[@]}"
+check_cases
 build_emulator
 make_guest
 make_image
