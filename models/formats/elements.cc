@@ -185,9 +185,10 @@ Status StoredTensors::CheckTotal() const {
   for (const TensorInfo& info : infos_) {
     total += info.elements() * SizeOf(info.dtype);
     if (total / kMostCopies <= kept) continue;
-    return Corrupt(description_ + ": tensor '" + info.name.substr(0, 200) +
-                   "' and those before it share bytes so often that they are many times the file; "
-                   "convert the weights");
+    return Corrupt(
+        description_ + ": tensor '" + info.name.substr(0, 200) +
+        "' and those before it are views that show the same bytes so often that they are "
+        "many times the file; save each tensor with elements of its own");
   }
   return Status();
 }

@@ -60,8 +60,8 @@ class StoredTensors : public TensorSource {
   // The bytes of the tensor must lie in what is kept. An equal name is Corrupt.
   Status Add(StoredTensor tensor);
 
-  // Corrupt if all tensors together are much larger than what is kept: views of the same bytes
-  // under many names would make every walk over the tensors long.
+  // Corrupt if all tensors together are much larger than what is kept: views of the same bytes,
+  // under many names or within one tensor, would make every walk over the tensors long.
   Status CheckTotal() const;
 
   bool Has(std::string_view name) const { return names_.contains(name); }

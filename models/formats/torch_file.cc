@@ -49,7 +49,9 @@ std::string ReadSizes(const Pickle& pickle, const PickleValue& tuple, std::strin
   return {};
 }
 
-// Whether the tensor stays within `limit` elements of its storage; what is wrong otherwise.
+// Whether the tensor stays within `limit` elements of its storage; what is wrong otherwise. It may
+// have more elements than that: a broadcast view has strides of 0, other views overlap themselves.
+// How many there may be of all tensors, StoredTensors::CheckTotal says.
 std::string CheckReach(const std::vector<size_t>& size, const std::vector<size_t>& stride,
                        int64_t offset, size_t limit) {
   if (size.size() != stride.size()) return "a size and a stride of different lengths";
@@ -57,7 +59,6 @@ std::string CheckReach(const std::vector<size_t>& size, const std::vector<size_t
   const std::optional<size_t> count = ElementCount(size);
   if (!count.has_value()) return "a size that overflows";
   if (*count == 0) return {};
-  if (*count > limit) return "more elements than its storage: it reaches outside";
   size_t last = static_cast<size_t>(offset);
   if (last >= limit)
     return "the storage offset " + std::to_string(offset) + ", which reaches outside";

@@ -272,6 +272,57 @@ TEST_CASE("torch: types, strides, offsets, shared storages and ZIP64") {
   CHECK(ReadTorchBytes(AsBytes(file_zip64), "zip64").value()->tensors().empty());
 }
 
+TEST_CASE("torch: views that broadcast or overlap themselves are read as torch reads them") {
+  const std::vector<test::TorchTensor> tensors = {
+      {.name = "rows", .shape = {4, 3}, .strides = {0, 1}},
+      {.name = "columns", .shape = {3, 4}, .strides = {1, 0}},
+      {.name = "middle", .shape = {2, 2, 2}, .strides = {2, 0, 1}},
+      {.name = "scalar", .shape = {2, 3}, .strides = {0, 0}, .offset = 3},
+      {.name = "windows", .shape = {3, 2}, .strides = {1, 1}},
+      {.name = "single row", .shape = {1, 4}, .strides = {0, 1}}};
+  const std::string file = test::WriteTorch(tensors, {RawList<float>({1, 2, 3, 4})});
+  const auto source = ReadTorchBytes(AsBytes(file), "views").value();
+  const std::pair<const char*, std::vector<float>> kExpected[] = {
+      {"rows", {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3}},
+      {"columns", {1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}},
+      {"middle", {1, 2, 1, 2, 3, 4, 3, 4}},
+      {"scalar", {4, 4, 4, 4, 4, 4}},
+      {"windows", {1, 2, 2, 3, 3, 4}},
+      {"single row", {1, 2, 3, 4}}};
+  for (const auto& [name, expected] : kExpected) {
+    CAPTURE(name);
+    CHECK(ReadAll(*source, name) == expected);
+    CHECK(ReadInPieces(*source, name) == expected);
+  }
+}
+
+TEST_CASE("torch: views that reach outside their storage are refused, broadcast or not") {
+  const std::vector<test::TorchTensor> tensors = {
+      {.name = "rows", .shape = {2, 5}, .strides = {0, 1}},
+      {.name = "from an offset", .shape = {9, 4}, .strides = {0, 1}, .offset = 1},
+      {.name = "scalar", .shape = {2}, .strides = {0}, .offset = 4},
+      {.name = "windows", .shape = {4, 2}, .strides = {1, 1}},
+      {.name = "far", .shape = {2, 3}, .strides = {0, size_t{1} << 62}}};
+  for (const test::TorchTensor& tensor : tensors) {
+    CAPTURE(tensor.name);
+    const std::string file = test::WriteTorch({tensor}, {RawList<float>({1, 2, 3, 4})});
+    const auto source = ReadTorchBytes(AsBytes(file), "views");
+    REQUIRE_FALSE(source.ok());
+    CHECK(source.status().message().find("reaches outside") != std::string::npos);
+  }
+}
+
+// A file of some bytes that stands for a tensor of any size.
+TEST_CASE("torch: a broadcast view that is many times the file is refused") {
+  for (const size_t rows : {size_t{1} << 24, size_t{1} << 45}) {
+    const std::string file = test::WriteTorch(
+        {{.name = "w", .shape = {rows, 4}, .strides = {0, 1}}}, {RawList<float>({1, 2, 3, 4})});
+    const auto source = ReadTorchBytes(AsBytes(file), "views");
+    REQUIRE_FALSE(source.ok());
+    CHECK(source.status().message().find("many times the file") != std::string::npos);
+  }
+}
+
 TEST_CASE("torch: many views of the same bytes are refused") {
   const std::string storage(size_t{1} << 20, '\0');
   std::vector<test::TorchTensor> tensors;
