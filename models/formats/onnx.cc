@@ -168,7 +168,7 @@ class OnnxReader {
     return kept;
   }
 
-  // One scale and zero point for the tensor, or one for each column of a product's [in, out].
+  // One scale and zero point for the tensor, or one for each step of a dimension.
   Status ReadScale(const OnnxWeight& weight, StoredTensor* stored) {
     const OnnxTensor& tensor = graph_.tensors[weight.tensor];
     const auto scale = by_name_.find(weight.scale);
@@ -181,8 +181,9 @@ class OnnxReader {
     POZOR_TRY(const Bytes zeros, BytesOf(graph_.tensors[zero->second], &zero_info));
     const size_t count = scale_info.elements();
     const bool integers = stored->info.dtype == DType::kI8 || stored->info.dtype == DType::kU8;
-    const bool channels =
-        weight.transposed && stored->info.shape.size() == 2 && count == stored->info.shape[1];
+    const std::vector<size_t>& shape = stored->info.shape;
+    const bool channels = weight.scale_axis.has_value() && *weight.scale_axis < shape.size() &&
+                          count == shape[*weight.scale_axis] && scale_info.shape.size() == 1;
     if (!integers || scale_info.dtype != DType::kF32 || zero_info.dtype != stored->info.dtype ||
         zero_info.elements() != count || (count != 1 && !channels)) {
       return Unsupported(
@@ -191,7 +192,7 @@ class OnnxReader {
           std::to_string(count) + " scales); use the export that is not quantised");
     }
     AffineScale out;
-    out.axis = 1;
+    out.axis = channels ? *weight.scale_axis : 0;
     for (size_t i = 0; i < count; ++i) {
       out.scales.push_back(LoadUnaligned<float>(scales.data() + i * sizeof(float)));
       const bool is_signed = zero_info.dtype == DType::kI8;

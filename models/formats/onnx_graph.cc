@@ -171,6 +171,7 @@ class OnnxParser {
         bad_ |= !fields.AppendInts(&list);
     }
     bad_ |= fields.bad();
+    if (name == "axis") node->axis = number;
     if (name == "transB") node->transposes_b = number != 0;
     if (name == "perm") node->swaps = list == std::vector<int64_t>{1, 0};
     if (name == "value" && tensor.data() != nullptr) node->value = AddTensor(tensor);

@@ -46,6 +46,7 @@ struct OnnxNode {
   bool transposes_b = false;  // Gemm's transB
   bool swaps = false;         // Transpose with perm [1, 0]
   int64_t value = -1;         // Constant's: index into tensors
+  int64_t axis = 1;           // DequantizeLinear's
 };
 
 struct OnnxGraph {

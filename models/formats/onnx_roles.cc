@@ -12,6 +12,7 @@ namespace pozor {
 namespace {
 
 constexpr std::string_view kQuantized = "_quantized";
+constexpr std::string_view kTransposed = "_Transposed";
 constexpr size_t kMostSteps = 4;  // from a product to its bias
 
 bool IsFloat(OnnxType type) {
@@ -30,6 +31,11 @@ std::optional<std::string> WeightOfBias(std::string_view bias) {
   constexpr std::string_view kBias = ".bias";
   if (!IsParameterName(bias) || !bias.ends_with(kBias)) return std::nullopt;
   return std::string(bias.substr(0, bias.size() - kBias.size())) + ".weight";
+}
+
+// "a.b.weight_Transposed_quantized" -> "a.b.weight_Transposed"
+std::string_view WithoutSuffix(std::string_view name, std::string_view suffix) {
+  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
 // "/encoder/layer.0/attention/self/query/MatMul_quant" -> "encoder.layer.0....query.weight"
@@ -83,8 +89,24 @@ class RoleFinder {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const OnnxNode& node = graph_.nodes[i];
       for (const std::string_view input : node.inputs) readers_.emplace(input, i);
+      ReadAxis(node);
       HandOn(node);
     }
+  }
+
+  // An integer product has a zero point for each column of its right side [in, out].
+  void ReadAxis(const OnnxNode& node) {
+    const bool product = node.op == "MatMulInteger" && node.inputs.size() >= 2;
+    if (!product && (node.op != "DequantizeLinear" || node.inputs.empty())) return;
+    const auto found = values_.find(node.inputs[product ? 1 : 0]);
+    if (found == values_.end()) return;
+    const Constant& constant = found->second;
+    const int64_t rank = static_cast<int64_t>(graph_.tensors[constant.tensor].dims.size());
+    int64_t axis = product ? rank - 1 : node.axis < 0 ? node.axis + rank : node.axis;
+    if (axis < 0 || axis >= rank || (constant.swapped && rank != 2)) axis = kContradictory;
+    if (constant.swapped && axis >= 0) axis = 1 - axis;
+    const auto [known, fresh] = axes_.emplace(constant.tensor, axis);
+    if (!fresh && known->second != axis) known->second = kContradictory;
   }
 
   // Nodes stand in the order of the data flow.
@@ -115,10 +137,11 @@ class RoleFinder {
     const Constant constant = found->second;
     const OnnxTensor& tensor = graph_.tensors[constant.tensor];
     if (tensor.dims.size() != 2) return Status();
-    std::string_view base = tensor.name;
-    if (base.ends_with(kQuantized)) base.remove_suffix(kQuantized.size());
-    if (IsParameterName(base)) return Status();  // AddNamed takes it as it is
-    std::optional<std::string> role = RoleOf(node);
+    const std::string_view base = WithoutSuffix(tensor.name, kQuantized);
+    const std::string_view original = WithoutSuffix(base, kTransposed);
+    const bool named = IsParameterName(base);
+    if (named && original == base) return Status();  // AddNamed takes it as it is
+    std::optional<std::string> role = named ? std::string(original) : RoleOf(node);
     if (!role.has_value()) {
       return Unsupported(name_ + ": which weight the tensor '" +
                          std::string(tensor.name.substr(0, 200)) + "' of node '" +
@@ -175,6 +198,7 @@ class RoleFinder {
     weight.tensor = tensor;
     weight.transposed = transposed;
     Scale(&weight);
+    taken_.insert(tensor);
     weights_.push_back(std::move(weight));
     return Status();
   }
@@ -197,7 +221,7 @@ class RoleFinder {
       const bool companion =
           by_name_.contains(BaseOf(name, "_scale") + std::string(kQuantized)) ||
           by_name_.contains(BaseOf(name, "_zero_point") + std::string(kQuantized));
-      if (!companion && (quantized || IsFloat(tensor.type))) add(name, i);
+      if (!companion && !taken_.contains(i) && (quantized || IsFloat(tensor.type))) add(name, i);
     }
     for (const auto& [name, tensor] : aliases_) add(name, tensor);
   }
@@ -215,15 +239,21 @@ class RoleFinder {
     const auto zero = by_name_.find(base + "_zero_point");
     if (scale != by_name_.end()) weight->scale = scale->first;
     if (zero != by_name_.end()) weight->zero = zero->first;
+    const auto axis = axes_.find(weight->tensor);
+    if (axis != axes_.end() && axis->second >= 0) weight->scale_axis = axis->second;
   }
+
+  static constexpr int64_t kContradictory = -1;
 
   const OnnxGraph& graph_;
   const std::string& name_;
   std::unordered_map<std::string_view, Constant> values_;
+  std::unordered_map<size_t, int64_t> axes_;  // of scales, by tensor
   std::map<std::string_view, size_t, std::less<>> by_name_;
   std::unordered_multimap<std::string_view, size_t> readers_;
   std::vector<std::pair<std::string_view, size_t>> aliases_;
   std::map<std::string, size_t> roles_;
+  std::set<size_t> taken_;  // tensors that a product told the role of
   std::vector<OnnxWeight> weights_;
 };
 

@@ -416,6 +416,110 @@ TEST_CASE("ONNX: int8 weights with one scale, or one a column, are what the file
   CHECK(ReadAll(*source, "e.weight") == std::vector<float>{-32, 0, 31.75f, 0.25f});
 }
 
+// A tensor as ONNX Runtime's quantiser writes it, with its scales and zero points.
+void AddQuantized(OnnxWriter* w, const std::string& name, const std::vector<size_t>& dims,
+                  const std::vector<int8_t>& values, const std::vector<size_t>& scale_dims,
+                  const std::vector<float>& scales, const std::vector<int8_t>& zeros) {
+  w->Tensor(name + "_quantized", dims, 3, RawList(values));
+  w->Tensor(name + "_scale", scale_dims, 1, RawList(scales));
+  w->Tensor(name + "_zero_point", {zeros.size()}, 3, RawList(zeros));
+}
+
+OnnxWriter::Node IntegerProduct(const std::string& weight) {
+  return {"MatMulInteger", "/m/" + weight, {"x", weight, "xz", "wz"}, {"y of " + weight}};
+}
+
+OnnxWriter::Node Dequantize(const std::string& name, int64_t axis) {
+  return {.op = "DequantizeLinear",
+          .name = "d",
+          .inputs = {name + "_quantized", name + "_scale", name + "_zero_point"},
+          .outputs = {name + "_dequantized"},
+          .axis = axis};
+}
+
+TEST_CASE("ONNX: named int8 weights have a scale for each step of the dimension that readers say") {
+  const std::vector<int8_t> in_out = {1, 4, 2, 5};  // [2, 2]
+  const std::vector<int8_t> out_in = {1, 2, 4, 5};
+  const std::vector<float> scales = {0.5f, 10};
+  const std::vector<int8_t> zeros = {1, 2};
+  const auto add = [&](OnnxWriter* w, const std::string& name, const std::vector<int8_t>& values) {
+    AddQuantized(w, name, {2, 2}, values, {2}, scales, zeros);
+  };
+  OnnxWriter w;
+  add(&w, "transposed.weight_Transposed", in_out);  // a Gemm's, which the quantiser transposes
+  w.Add(IntegerProduct("transposed.weight_Transposed_quantized"));
+  add(&w, "in_out.weight", in_out);  // a parameter that is [in, out] in the model
+  w.Add(IntegerProduct("in_out.weight_quantized"));
+  add(&w, "through.weight", out_in);
+  w.Add({.op = "Transpose",
+         .name = "t",
+         .inputs = {"through.weight_quantized"},
+         .outputs = {"tw"},
+         .swaps = true});
+  w.Add(IntegerProduct("tw"));
+  const std::pair<const char*, int64_t> kAxes[] = {
+      {"axis0.weight", 0}, {"axis1.weight", 1}, {"from_end1.weight", -1}, {"from_end2.weight", -2}};
+  for (const auto& [name, axis] : kAxes) {
+    add(&w, name, axis % 2 == 0 ? out_in : in_out);
+    w.Add(Dequantize(name, axis));
+  }
+  AddQuantized(&w, "one.weight_Transposed", {2, 2}, in_out, {}, {0.5f}, {1});
+  w.Add(IntegerProduct("one.weight_Transposed_quantized"));
+  w.Tensor("plain.weight_Transposed", {2, 2}, 1, RawList<float>({1, 4, 2, 5}));
+  w.Add({"MatMul", "m", {"x", "plain.weight_Transposed"}, {"py"}});
+  const std::string file = w.Finish();
+  const auto source = ReadOnnxBytes(AsBytes(file), "int8").value();
+  const std::vector<float> as_out_in = {0, 0.5f, 20, 30}, as_in_out = {0, 20, 0.5f, 30};
+  const std::pair<const char*, std::vector<float>> kExpected[] = {
+      {"transposed.weight", as_out_in}, {"in_out.weight", as_in_out},
+      {"through.weight", as_out_in},    {"axis0.weight", as_out_in},
+      {"axis1.weight", as_in_out},      {"from_end1.weight", as_in_out},
+      {"from_end2.weight", as_out_in},  {"one.weight", {0, 0.5f, 1.5f, 2}},
+      {"plain.weight", {1, 2, 4, 5}}};
+  CHECK(source->tensors().size() == std::size(kExpected));
+  for (const auto& [name, expected] : kExpected) {
+    CAPTURE(name);
+    CHECK(ReadAll(*source, name) == expected);
+    CHECK(ReadInPieces(*source, name) == expected);
+  }
+}
+
+TEST_CASE("ONNX: scales that the readers of a named weight do not explain are refused by name") {
+  struct Case {
+    const char* what;
+    std::vector<size_t> scale_dims;
+    std::vector<OnnxWriter::Node> readers;
+    size_t zeros = 2;
+  };
+  const OnnxWriter::Node product = IntegerProduct("a.weight_quantized");
+  const Case kCases[] = {
+      {"nobody reads it", {2}, {}},
+      {"as many as another dimension", {2}, {Dequantize("a.weight", 1)}},
+      {"as many as the rows, for a product", {2}, {product}},
+      {"readers disagree", {2}, {Dequantize("a.weight", 0), product}},
+      {"readers disagree, then agree",
+       {2},
+       {product, Dequantize("a.weight", 0), Dequantize("a.weight", 0)}},
+      {"no such dimension", {2}, {Dequantize("a.weight", 2)}},
+      {"no such dimension from the end", {2}, {Dequantize("a.weight", -3)}},
+      {"the least number", {2}, {Dequantize("a.weight", INT64_MIN)}},
+      {"scales of blocks", {2, 1}, {Dequantize("a.weight", 0)}},
+      {"fewer zero points", {2}, {Dequantize("a.weight", 0)}, 1},
+  };
+  for (const Case& c : kCases) {
+    CAPTURE(c.what);
+    OnnxWriter w;
+    AddQuantized(&w, "a.weight", {2, 3}, {1, 2, 3, 4, 5, 6}, c.scale_dims, {1, 2},
+                 std::vector<int8_t>(c.zeros, 0));
+    for (const OnnxWriter::Node& reader : c.readers) w.Add(reader);
+    const std::string file = w.Finish();
+    const auto source = ReadOnnxBytes(AsBytes(file), "model");
+    REQUIRE_FALSE(source.ok());
+    CHECK(source.status().code() == StatusCode::kUnsupported);
+    CHECK(source.status().message().find("'a.weight_quantized'") != std::string::npos);
+  }
+}
+
 TEST_CASE("ONNX: optimised graphs and weights without a role are refused by name") {
   const std::string six = RawList<float>({1, 2, 3, 4, 5, 6});
   const auto refusal = [&](const OnnxWriter::Node& node) {

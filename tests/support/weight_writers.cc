@@ -134,6 +134,9 @@ void OnnxWriter::Add(const Node& node) {
   for (const std::string& output : node.outputs) out += BytesField(2, output);
   out += BytesField(3, node.name) + BytesField(4, node.op);
   if (node.transposes_b) out += BytesField(5, BytesField(1, "transB") + NumberField(3, 1));
+  if (node.axis != 1) {
+    out += BytesField(5, BytesField(1, "axis") + NumberField(3, static_cast<uint64_t>(node.axis)));
+  }
   if (node.swaps) {
     out += BytesField(5, BytesField(1, "perm") + NumberField(8, 1) + NumberField(8, 0));
   }

@@ -62,6 +62,7 @@ class OnnxWriter {
     std::string domain = {};
     bool transposes_b = false;
     bool swaps = false;
+    int64_t axis = 1;  // an attribute only if it is another
   };
   void Add(const Node& node);
   std::string Finish() const;
