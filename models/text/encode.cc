@@ -92,6 +92,7 @@ class Collector {
 // One window of one text, with its offsets trimmed.
 struct Cut {
   Window window;
+  bool is_first;
   std::vector<Span> offsets;
 };
 
@@ -101,7 +102,7 @@ std::vector<Cut> CutTokens(const Tokens& tokens, const std::vector<Window>& wind
   for (const Window& window : windows) {
     const auto begin = static_cast<ptrdiff_t>(window.begin);
     const auto end = static_cast<ptrdiff_t>(window.end);
-    Cut cut{window, {tokens.offsets.begin() + begin, tokens.offsets.begin() + end}};
+    Cut cut{window, cuts.empty(), {tokens.offsets.begin() + begin, tokens.offsets.begin() + end}};
     if (!post.trims.empty()) {
       const std::vector<std::string> texts(tokens.texts.begin() + begin,
                                            tokens.texts.begin() + end);
@@ -115,8 +116,10 @@ std::vector<Cut> CutTokens(const Tokens& tokens, const std::vector<Window>& wind
 // Puts windows of both texts between the special tokens.
 class Assembler {
  public:
-  Assembler(const std::vector<TemplatePart>& parts, bool add_specials)
-      : parts_(parts), add_specials_(add_specials) {}
+  Assembler(const PostProcessor& post, bool is_pair, bool add_specials)
+      : parts_(post.parts(is_pair)),
+        add_specials_(add_specials),
+        template_types_overflow_(add_specials && post.template_types_overflow) {}
 
   void Set(size_t which, const Tokens* tokens, const CharMap* map) {
     tokens_[which] = tokens;
@@ -130,7 +133,9 @@ class Assembler {
         if (add_specials_) AddSpecial(part, &out);
       } else {
         const size_t which = part.kind == TemplatePart::Kind::kFirst ? 0 : 1;
-        AddText(which, *cuts[which], part.type_id, &out);
+        const bool of_template = cuts[which]->is_first || template_types_overflow_;
+        AddText(which, *cuts[which], of_template ? part.type_id : static_cast<int32_t>(which),
+                &out);
       }
     }
     return out;
@@ -166,7 +171,7 @@ class Assembler {
   }
 
   const std::vector<TemplatePart>& parts_;
-  bool add_specials_;
+  bool add_specials_, template_types_overflow_;
   std::array<const Tokens*, 2> tokens_{};
   std::array<const CharMap*, 2> maps_{};
 };
@@ -205,7 +210,7 @@ Result<Encoding> Tokenizer::Encode(std::string_view text, const std::string_view
   POZOR_TRY(const Windows windows,
             Truncate(tokens[0].ids.size(), tokens[1].ids.size(), is_pair, specials, options));
   const std::vector<TemplatePart>& parts = impl_->post.parts(is_pair);
-  Assembler assembler(parts, options.add_special_tokens);
+  Assembler assembler(impl_->post, is_pair, options.add_special_tokens);
   const std::vector<Cut> first = CutTokens(tokens[0], windows.first, impl_->post);
   const std::vector<Cut> second = CutTokens(tokens[1], windows.second, impl_->post);
   for (size_t i = 0; i < 2; ++i) assembler.Set(i, &tokens[i], &maps[i]);

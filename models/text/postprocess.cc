@@ -108,6 +108,7 @@ Result<PostProcessor> ParseSequence(const JsonValue& json, const std::string& wh
     added = true;
     all.single = std::move(step.single);
     all.pair = std::move(step.pair);
+    all.template_types_overflow = step.template_types_overflow;
   }
   return all;
 }
@@ -176,6 +177,7 @@ PostProcessor RobertaTemplate(const SpecialToken& cls, const SpecialToken& sep) 
   PostProcessor out;
   out.single = {Special(cls), First(), Special(sep)};
   out.pair = {Special(cls), First(), Special(sep), Special(sep), Second(0), Special(sep)};
+  out.template_types_overflow = true;
   return out;
 }
 

@@ -32,6 +32,10 @@ struct PostProcessor {
   };
   std::vector<Trim> trims;
 
+  // Whose type the tokens of a text have in the windows after its first: its number (0, 1), or with
+  // this and special tokens, as in the first, the template's.
+  bool template_types_overflow = false;
+
   const std::vector<TemplatePart>& parts(bool is_pair) const { return is_pair ? pair : single; }
   size_t special_count(bool is_pair) const;
   // An error if a special token has an id that is not below `id_limit`.

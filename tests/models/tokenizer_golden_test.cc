@@ -157,5 +157,45 @@ TEST_CASE("recorded rows of every kind") {
   }
 }
 
+void CheckWindow(const Encoding& encoding, const JsonValue& window) {
+  CHECK(encoding.ids == Numbers(window.Find("ids")));
+  CHECK(encoding.type_ids == Numbers(window.Find("type_ids")));
+  CHECK(Flat(encoding.offsets) == Numbers(window.Find("chars")));
+}
+
+// data/tokenizers/make_overflow.py describes the rows.
+TEST_CASE("recorded windows of texts that are cut, by every kind of post-processor") {
+  std::ifstream file(DataPath("overflow.jsonl"));
+  std::unique_ptr<Tokenizer> tokenizer;
+  size_t rows = 0, cut = 0;
+  for (std::string line; std::getline(file, line); ++rows) {
+    INFO("row: ", rows, " ", line.substr(0, 2000));
+    const auto json = ParseJson(line, "row").value();
+    if (const JsonValue* definition = json->Find("tokenizer")) {
+      tokenizer = Tokenizer::FromJson(definition->as_string(), "row").value();
+    }
+    TokenizeOptions options;
+    options.add_special_tokens = json->Find("add_special_tokens")->as_bool();
+    options.max_length = static_cast<size_t>(json->Find("max_length")->as_int());
+    options.stride = static_cast<size_t>(json->Find("stride")->as_int());
+    options.truncate_left = json->Find("direction")->as_string() == "left";
+    const std::string_view strategy = json->Find("strategy")->as_string();
+    if (strategy == "only_first") options.strategy = TruncationStrategy::kOnlyFirst;
+    if (strategy == "only_second") options.strategy = TruncationStrategy::kOnlySecond;
+    const JsonValue* pair = json->Find("pair");
+    const std::string_view second = pair != nullptr ? pair->as_string() : std::string_view();
+    const auto encoding = tokenizer->Encode(json->Find("text")->as_string(),
+                                            pair != nullptr ? &second : nullptr, options);
+    REQUIRE_MESSAGE(encoding.ok(), encoding.status().message());
+    const auto windows = json->Find("windows")->items();
+    REQUIRE(encoding->overflow.size() + 1 == windows.size());
+    CheckWindow(*encoding, windows[0]);
+    for (size_t i = 1; i < windows.size(); ++i) CheckWindow(encoding->overflow[i - 1], windows[i]);
+    cut += windows.size() > 1;
+  }
+  CHECK(rows == 224);
+  CHECK(cut > 150);
+}
+
 }  // namespace
 }  // namespace pozor
