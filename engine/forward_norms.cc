@@ -42,17 +42,9 @@ void ForwardPass::AddNormedRows(const NormWeights& norm, MatView<float> x, MatVi
     }
     return;
   }
-  NormArgs args;
-  args.x = x.data;
-  args.x_stride = x.stride;
-  args.gamma = norm.gamma;
+  NormArgs args = NormArguments(norm, x, sum);
   args.shortcut = sum.data;
   args.shortcut_stride = sum.stride;
-  args.epsilon = model_.spec.norm_epsilon;
-  args.rows = x.rows;
-  args.cols = x.cols;
-  args.out = sum.data;
-  args.out_stride = sum.stride;
   RmsNorm(args);
 }
 
