@@ -9,6 +9,9 @@ string(REGEX MATCHALL "<link rel=\"stylesheet\" href=\"[^\"\n]+\">" links "${pag
 foreach(link IN LISTS links)
   string(REGEX REPLACE ".*href=\"([^\"]+)\".*" "\\1" name "${link}")
   file(READ "${VIEWER}/${name}" style)
+  string(REGEX REPLACE "([{:;,]) +" "\\1" style "${style}")
+  string(REGEX REPLACE " +{" "{" style "${style}")
+  string(REGEX REPLACE "\n[ \t\n]+" "\n" style "${style}")
   string(REPLACE "${link}" "<style>\n${style}</style>" page "${page}")
 endforeach()
 
@@ -26,8 +29,9 @@ foreach(tag IN LISTS tags)
   endif()
   string(APPEND bundle "${module}")
 endforeach()
-# Lines of comment alone, indentation and blank lines need not travel with every page.
+# Comments, indentation and blank lines need not travel with every page.
 string(REGEX REPLACE "\n[ \t]*//[^\n]*" "" bundle "${bundle}")
+string(REGEX REPLACE "  +// [^\n]*" "" bundle "${bundle}")
 string(REGEX REPLACE "\n[ \t\n]+" "\n" bundle "${bundle}")
 list(GET tags 0 first)
 foreach(tag IN LISTS tags)

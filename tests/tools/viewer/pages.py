@@ -18,14 +18,19 @@ def read(name):
     return (VIEWER / name).read_text(encoding="utf-8")
 
 
+def style(name):
+    css = re.sub(r"([{:;,]) +", r"\1", read(name))
+    return re.sub(r"\n\s+", "\n", re.sub(r" +{", "{", css))
+
+
 def bundle():
     """index.html with its style sheet and modules inside, as the build does it."""
-    page = STYLE.sub(lambda match: f"<style>\n{read(match[1])}</style>", read("index.html"))
+    page = STYLE.sub(lambda match: f"<style>\n{style(match[1])}</style>", read("index.html"))
     modules = []
     for name in SCRIPT.findall(page):
         code = re.sub(r"(?m)^import .*\n", "", read(name))
         modules.append(re.sub(r"(?m)^export ", "", code))
-    code = re.sub(r"(?m)^[ \t]*//.*", "", "".join(modules))
+    code = re.sub(r"(?m)^[ \t]*//.*|  +// .*", "", "".join(modules))
     code = re.sub(r"\n[ \t\n]+", "\n", code)
     joined = '<script type="module">\n' + code + "</script>\n"
     first, rest = page.split(SCRIPT.search(page)[0], 1)
