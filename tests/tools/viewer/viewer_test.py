@@ -296,6 +296,47 @@ class ViewerTest(PageTest):
         self.assertEqual(self.value("document.querySelectorAll('.word').length"), len(self.header["tokens"]))
         self.shot("chinese")
 
+    def bars(self, key):
+        """Heights of a cell's bars, from left to right, one an item; and which stand on the mark of what is picked."""
+        columns = self.value("""(() => {
+          const canvas = document.querySelector('.cell[data-key="%s"] canvas'), { width, height } = canvas;
+          const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+          const at = (x, y) => pixels.slice((y * width + x) * 4, (y * width + x) * 4 + 4).join();
+          const ratio = devicePixelRatio, ink = '27,35,48,255';
+          const count = document.querySelectorAll('.word').length;
+          return Array.from({ length: count }, (_, i) => {
+            const x = Math.floor((i + 0.4) * width / count);
+            let high = 0;
+            while (high < 27 * ratio && !at(x, 27 * ratio - 1 - high).endsWith(',0')) ++high;
+            return [high, at(x, height - 1) === ink];
+          });
+        })()""" % key)
+        return [high for high, _ in columns], [i for i, (_, marked) in enumerate(columns) if marked]
+
+    def test_bars_stand_in_the_order_of_the_line(self):
+        """From the right in a right-to-left text, in a pair each text for itself; the weights are the same for all."""
+        latin, hebrew, arabic = "abc def ghi jkl", "\u05d0\u05d1\u05d2 \u05d3\u05d4 \u05d6\u05d7\u05d8 \u05d9\u05db", "\u0627\u0628 \u062f\u0647 \u0632\u062d \u064a\u0643"
+        reads = {latin: 1, hebrew: -1, arabic: -1}
+        for texts in ([hebrew], [arabic], [hebrew, latin], [latin, arabic], [hebrew, arabic]):
+            for choice in ("", "&specials=hide", "&direction=to"):
+                found = {}
+                for shown in ([latin] * len(texts), texts):
+                    self.show("word=2-2&theme=light" + choice, texts=shown)
+                    found[tuple(shown)] = [self.bars(key) for key in ("0:0", "1:3", "2:mean")]
+                plain, turned = found.values() if len(found) > 1 else list(found.values()) * 2
+                counts = ([4, 4] if "hide" in choice else [6, 5])[:len(texts)]
+                for (heights, marked), (other, other_marked) in zip(plain, turned):
+                    self.assertGreater(len(set(heights)), 2)
+                    self.assertEqual(sum(counts), len(heights))
+                    order, start = [], 0
+                    for text, count in zip(texts, counts):
+                        order += list(range(start, start + count))[::reads[text]]
+                        start += count
+                    self.assertEqual(other, [heights[i] for i in order], (texts, choice))
+                    self.assertEqual(other_marked, [order.index(i) for i in marked], (texts, choice))
+                    self.assertEqual(len(marked), 1)
+        self.shot("right_to_left")
+
     def test_bytes_of_one_character(self):
         change = {"texts": ["a 👍b"], "tokens": ["[CLS]", "Ġa", "ĠðŁ", "ĳį", "b", "[SEP]"], "offsets": [[0, 0], [0, 1], [1, 3], [2, 3], [3, 4], [0, 0]],
                   "word": [-1, 0, 1, 1, 1, -1]}

@@ -1,14 +1,14 @@
 import { element, byId, tipOver, on, isChord } from "./dom.js";
 import { header, heads, headOf } from "./data.js";
 import { state, update, togglePin, isDiff } from "./state.js";
-import { items, thumbnailOf } from "./weights.js";
+import { items, places, thumbnailOf } from "./weights.js";
 import { statistics, statisticsOf } from "./statistics.js";
 import { colours, cssAt, scaled, bare, shownStatistic } from "./colour.js";
 import { paint, moved, fitLabel } from "./figure.js";
 import { picked, second, selection, vectors, fullOf, heatMap, strongest, pairWeight, nameOf, listStrongest } from "./page.js";
 
 // Every head of every layer at once. With a word picked, a cell's bars are the weights between that
-// word and each word of the text; without one, a cell is a small matrix.
+// word and each word of the text, in the order of its line; without one, a cell is a small matrix.
 
 const kBarsHeight = 30, kThumbnail = 44, kGap = 4, kNames = 24;
 const grid = byId("grid"), cells = new Map();  // key -> {button, canvas, name, top}
@@ -88,7 +88,7 @@ function barsFigure(vector, full, width) {
   if (!vector) return figure;
   const signed = isDiff(), base = signed ? kBarsHeight / 2 : kBarsHeight - 3, room = signed ? base - 1 : base;
   const bins = Math.min(vector.length, Math.floor(width / 1.5)), step = width / bins, wide = Math.max(step - (step > 4 ? 1 : 0), 1);
-  const best = new Float32Array(bins), binOf = (i) => Math.floor(i * bins / vector.length);
+  const best = new Float32Array(bins), binOf = (i) => Math.floor(places[i] * bins / vector.length);
   vector.forEach((value, i) => { if (Math.abs(value) > Math.abs(best[binOf(i)])) best[binOf(i)] = value; });
   const bar = (bin, y, height, fill) => shapes.push({ type: "rect", x: bin * step, y, width: wide, height, fill });
   const marked = new Set([...second].map(binOf));

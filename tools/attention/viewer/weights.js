@@ -1,5 +1,5 @@
 import { header, heads, size, table, served, headsOfLayer, headOf, rawMatrix, rawLine } from "./data.js";
-import { units } from "./units.js";
+import { units, texts, directionOf } from "./units.js";
 import { state, isDiff } from "./state.js";
 
 // Weights between items: rows, columns and matrices of heads and of their summaries, under the
@@ -8,6 +8,7 @@ import { state, isDiff } from "./state.js";
 const kWholeMatrices = 1024;   // tokens up to which whole matrices are kept and summed
 export let items = [];         // what the page shows: words or pieces
 export let itemsKey = "";      // changes with them
+export let places = [];        // where the line of its text has an item: from the right in a right-to-left one
 export let rowItem, colItem;   // of each token: its item as one that looks, as one looked at, or -1
 const ofItems = new Map();     // remembered numbers of the present items
 const ofTokens = new Map();    // and those that no choice changes
@@ -41,6 +42,10 @@ export function chooseItems() {
     return of;
   };
   [rowItem, colItem] = [within(0), within(1)];
+  // First and last item of each text.
+  const ends = texts.map((_, segment) => [...items.keys()].filter((i) => items[i].segment === segment)).map((own) => [own[0], own.at(-1)]);
+  const mirrored = texts.map((text) => directionOf(text.join("")) === "rtl");
+  places = items.map(({ segment }, i) => (mirrored[segment] ? ends[segment][0] + ends[segment][1] - i : i));
 }
 
 // How the tokens [first, last] look at each item ("from"), or how each item looks at them ("to").
