@@ -49,12 +49,12 @@ void* MapHuge(size_t bytes) {
   const size_t padded = bytes + kHugePage;
   void* raw = mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) return nullptr;
-  const auto begin = reinterpret_cast<uintptr_t>(raw);
-  const uintptr_t aligned = RoundUp(begin, kHugePage);
-  if (aligned > begin) munmap(raw, aligned - begin);
-  const size_t tail = begin + padded - (aligned + bytes);
-  if (tail > 0) munmap(reinterpret_cast<void*>(aligned + bytes), tail);
-  void* data = reinterpret_cast<void*>(aligned);
+  const auto address = reinterpret_cast<uintptr_t>(raw);
+  const size_t lead = RoundUp(address, kHugePage) - address;
+  if (lead > 0) munmap(raw, lead);
+  char* data = static_cast<char*>(raw) + lead;
+  const size_t tail = padded - lead - bytes;
+  if (tail > 0) munmap(data + bytes, tail);
   madvise(data, bytes, MADV_HUGEPAGE);  // a wish: kernels without it just return an error
   return data;
 }

@@ -90,11 +90,13 @@ LayerMeters MakeMeters(const LayerWeights& layer, const LayerStatistics& statist
   PlainProduct qkv = Unpack(layer.qkv);
   PlainProduct* const first[] = {&qkv};
   std::vector<PlainProduct> ups;
+  ups.reserve(layer.experts.up.size() + 2);
   for (const Linear& up : layer.experts.up) ups.push_back(Unpack(up));
   for (const Linear* up : {&layer.ffn_up, &layer.ffn_gate}) {
     if (up->present()) ups.push_back(Unpack(*up));
   }
   std::vector<PlainProduct*> second;
+  second.reserve(ups.size());
   for (PlainProduct& up : ups) second.push_back(&up);
   meters[ProductKind::kQkv] = InputMeter(ChooseSmoothing(statistics[ProductKind::kQkv], first));
   meters[ProductKind::kUp] = InputMeter(ChooseSmoothing(statistics[ProductKind::kUp], second));
@@ -113,6 +115,7 @@ Result<std::vector<LayerSqnr>> MeasureSqnr(const Encoder& encoder, const Calibra
   std::vector<LayerSqnr> result(calibration.size());
   const Status status = Guarded([&]() -> Status {
     std::vector<LayerMeters> meters;
+    meters.reserve(calibration.size());
     for (size_t l = 0; l < calibration.size(); ++l) {
       meters.push_back(MakeMeters(encoder.impl().layers[l], calibration[l]));
     }
