@@ -61,6 +61,8 @@ class Linear {
   const PackedMatrix& matrix() const { return matrix_; }
   const float* bias() const { return bias_; }
   Activation activation() const { return activation_; }
+  // `bounded` of the same weights outlives this.
+  void SetBounded(const BoundedS8* bounded) { matrix_.bounded = bounded; }
   bool is_int8() const { return matrix_.layout == PackedLayout::kS8x16x4; }
 
   // The same weights once more; they belong to this.

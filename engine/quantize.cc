@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/bounded_weights.h"
 #include "engine/executor.h"
 #include "engine/forward.h"
 #include "engine/memory.h"
@@ -300,6 +301,7 @@ Result<std::unique_ptr<Encoder>> QuantizeEncoder(std::unique_ptr<Encoder> encode
     // Something in the old memory has no name and cannot be moved: it stays.
     model->holder = std::make_shared<const std::vector<AlignedBuffer>>(std::move(buffers));
   }
+  POZOR_RETURN_IF_ERROR(BoundInt8Weights(*model, nullptr, threads));
   return Encoder::Assemble(std::move(model));
 } catch (const std::bad_alloc&) {
   return ResourceExhausted("memory: the system has too little to quantise the model; free some");

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/bounded_weights.h"
 #include "engine/executor.h"
 #include "engine/forward.h"
 #include "engine/precision_plan.h"
@@ -332,6 +333,7 @@ Result<std::unique_ptr<Encoder>> EncoderFromTensors(EncoderSpec spec, PrecisionP
   model->holder = std::move(holder.keep);
   model->mapped_bytes = holder.mapped_bytes;
   model->row_check = std::move(holder.row_check);
+  POZOR_RETURN_IF_ERROR(BoundInt8Weights(*model, holder.release, 0));
   return Encoder::Assemble(std::move(model));
 }
 

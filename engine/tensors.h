@@ -55,6 +55,8 @@ struct TensorHolder {
   std::shared_ptr<const void> keep;
   size_t mapped_bytes = 0;
   std::shared_ptr<const RowCheck> row_check;
+  // Pages of tensors that are not needed again soon; or null.
+  std::function<void(const void* data, size_t bytes)> release = nullptr;
 };
 Result<std::unique_ptr<Encoder>> EncoderFromTensors(EncoderSpec spec, PrecisionPlan precision,
                                                     const TensorVisitor& find, TensorHolder holder);

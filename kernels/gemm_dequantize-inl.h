@@ -22,31 +22,48 @@ struct SumTile {
   int32_t zero_shift;  // sums are of (q - zero_shift) w: 0, or 128
 };
 
-// values[rows, columns] = the dequantised tile with its bias, the formulas of gemm.h.
+// The vector at column j of row r of a tile, before its column scales: float(sum - zero *
+// column_sum).
+inline VF DequantizedSum(const SumTile& in, size_t group, size_t r, size_t j, const RowScale& row,
+                         hn::Vec<DI32> column_sums) {
+  const DI32 di;
+  const int32_t* sums = in.sums + group * in.group_stride + r * in.columns;
+  const auto zero = hn::Set(di, row.zero - in.zero_shift);
+  return hn::ConvertTo(DF(), hn::Sub(hn::Load(di, sums + j), hn::Mul(zero, column_sums)));
+}
+
+// values[rows, columns] = the dequantised tile with its bias, the formulas of gemm.h. Row after row
+// of a vector of columns, whose constants stay in registers.
 inline void DequantizeTile(const GemmArgs& args, const FinishedTile& tile, const SumTile& in,
                            float* HWY_RESTRICT values) {
   const DF df;
   const DI32 di;
   const PackedMatrix& b = *args.b;
   const size_t groups = b.groups(), padded_n = b.panel_count() * kPanelColumns;
-  const size_t first = tile.panel * kPanelColumns;
+  const RowScale* rows = args.quantized.scales + tile.row * groups;
   for (size_t j = 0; j < in.columns; j += kLanes) {
-    const size_t n = first + j;
+    const size_t n = tile.panel * kPanelColumns + j;
     const VF bias =
         args.epilogue.bias == nullptr ? hn::Zero(df) : hn::Load(df, args.epilogue.bias + n);
-    for (size_t r = 0; r < tile.rows; ++r) {
-      const RowScale* row = args.quantized.scales + (tile.row + r) * groups;
-      VF x = bias;
-      for (size_t g = 0; g < groups; ++g) {
-        const int32_t* sums = in.sums + g * in.group_stride + r * in.columns;
-        const auto zero = hn::Set(di, row[g].zero - in.zero_shift);
-        const auto correction = hn::Mul(zero, hn::Load(di, b.column_sums + g * padded_n + n));
-        const VF sum = hn::ConvertTo(df, hn::Sub(hn::Load(di, sums + j), correction));
-        const VF scaled = hn::Mul(sum, hn::Load(df, b.column_scales + g * padded_n + n));
-        const VF scale = hn::Set(df, row[g].scale);
-        const bool last = g + 1 == groups;
-        x = last ? hn::MulAdd(scaled, scale, x) : hn::Add(hn::Mul(scaled, scale), bias);
+    const VF scales = hn::Load(df, b.column_scales + n);
+    const auto sums = hn::Load(di, b.column_sums + n);
+    if (groups == 1) {
+      for (size_t r = 0; r < tile.rows; ++r) {
+        const VF scaled = hn::Mul(DequantizedSum(in, 0, r, j, rows[r], sums), scales);
+        const VF x = hn::MulAdd(scaled, hn::Set(df, rows[r].scale), bias);
+        hn::Store(x, df, values + r * in.columns + j);
       }
+      continue;
+    }
+    const VF last_scales = hn::Load(df, b.column_scales + padded_n + n);
+    const auto last_sums = hn::Load(di, b.column_sums + padded_n + n);
+    for (size_t r = 0; r < tile.rows; ++r) {
+      const RowScale& first = rows[2 * r];
+      const RowScale& last = rows[2 * r + 1];
+      VF x = hn::Mul(DequantizedSum(in, 0, r, j, first, sums), scales);
+      x = hn::Add(hn::Mul(x, hn::Set(df, first.scale)), bias);
+      const VF scaled = hn::Mul(DequantizedSum(in, 1, r, j, last, last_sums), last_scales);
+      x = hn::MulAdd(scaled, hn::Set(df, last.scale), x);
       hn::Store(x, df, values + r * in.columns + j);
     }
   }

@@ -18,6 +18,8 @@ enum class PackedLayout : uint8_t {
   kS8x16x4 = 2,    // [n/16][k/4][16][4] s8, with column scales and column sums
 };
 
+struct BoundedS8;
+
 // View of a packed matrix; the memory belongs to the engine. Every array is 64-byte aligned.
 struct PackedMatrix {
   PackedLayout layout = PackedLayout::kF32x16;
@@ -29,6 +31,7 @@ struct PackedMatrix {
   size_t split = 0;
   const float* column_scales = nullptr;
   const int32_t* column_sums = nullptr;  // sum over the group's k of the stored integers
+  const BoundedS8* bounded = nullptr;    // the integers in two parts (bounded.h), or null
 
   size_t panel_count() const { return DivCeil(n, kPanelColumns); }
   size_t groups() const { return split == 0 ? 1 : 2; }

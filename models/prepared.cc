@@ -486,6 +486,9 @@ Result<std::unique_ptr<Encoder>> PreparedFile::MakeEncoder(EncoderSpec spec) con
   holder.row_check =
       std::make_shared<WordRows>(static_cast<const uint8_t*>(word.data), rows, row_bytes,
                                  static_cast<const int64_t*>(sums.data), path());
+  holder.release = [this](const void* data, size_t bytes) {
+    file_.Release(static_cast<size_t>(static_cast<const uint8_t*>(data) - file_.data()), bytes);
+  };
   return EncoderFromTensors(
       std::move(spec), facts_.precision, [this](EncoderTensor& tensor) { return Bind(tensor); },
       std::move(holder));

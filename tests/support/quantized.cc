@@ -109,6 +109,31 @@ void PackedS8Buffer::Allocate(size_t k, size_t n, size_t split) {
 PackedS8Buffer::PackedS8Buffer(const WeightView& weight, size_t split) {
   Allocate(weight.k, weight.n, split);
   PackS8(weight, nullptr, weight.n, split, 0, matrix_.panel_count(), out_);
+  Bound();
+}
+
+void PackedS8Buffer::Bound() {
+#if defined(__x86_64__)
+  const size_t panel_bytes = PackedPanelBytes(matrix_.layout, matrix_.k);
+  const size_t panels = matrix_.panel_count(), columns = matrix_.groups() * kPanelColumns;
+  bounded_panels_.assign(panels * panel_bytes + 64, 0);
+  int8_t* bounded = bounded_panels_.data() + Aligned(bounded_panels_, 0);
+  std::vector<RestPair> found(MaxRestPairs(matrix_.k)), scratch(MaxRestPairs(matrix_.k));
+  std::vector<uint32_t> counts(columns);
+  starts_ = {0};
+  for (size_t p = 0; p < panels; ++p) {
+    const size_t count = BoundPanel({.matrix = &matrix_,
+                                     .panel = p,
+                                     .bounded = bounded + p * panel_bytes,
+                                     .counts = counts.data(),
+                                     .rests = found.data(),
+                                     .scratch = scratch.data()});
+    rests_.insert(rests_.end(), found.begin(), found.begin() + static_cast<ptrdiff_t>(count));
+    for (const uint32_t of_column : counts) starts_.push_back(starts_.back() + of_column);
+  }
+  bounded_ = std::make_unique<BoundedS8>(BoundedS8{bounded, starts_.data(), rests_.data()});
+  matrix_.bounded = bounded_.get();
+#endif
 }
 
 PackedS8Buffer::PackedS8Buffer(const ReferenceWeights& weights) {
@@ -123,6 +148,7 @@ PackedS8Buffer::PackedS8Buffer(const ReferenceWeights& weights) {
       out_.column_sums[g * padded_n + n] = weights.sums[g * weights.n + n];
     }
   }
+  Bound();
 }
 
 std::vector<float> ReferenceS8Product(const QuantizedRows& rows, size_t m,

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "kernels/bounded.h"
 #include "kernels/gemm.h"
 #include "kernels/pack.h"
 #include "kernels/quantize.h"
@@ -44,22 +46,30 @@ struct ReferenceWeights {
 };
 ReferenceWeights ReferenceQuantizeWeights(const WeightView& weight, size_t split);
 
-// A packed s8 matrix with memory of its own.
+// A packed s8 matrix with memory of its own, on x86 also in two parts.
 class PackedS8Buffer {
  public:
   PackedS8Buffer(const WeightView& weight, size_t split);
   // Packs integers that were rounded elsewhere.
   explicit PackedS8Buffer(const ReferenceWeights& weights);
 
+  PackedS8Buffer(PackedS8Buffer&&) = default;
+  PackedS8Buffer& operator=(PackedS8Buffer&&) = default;
+
   const PackedMatrix& matrix() const { return matrix_; }
 
  private:
   void Allocate(size_t k, size_t n, size_t split);
+  void Bound();
   PackedS8 out_;
   std::vector<int8_t> panels_;
   std::vector<float> scales_;
   std::vector<int32_t> sums_;
   PackedMatrix matrix_;
+  std::vector<int8_t> bounded_panels_;
+  std::vector<uint32_t> starts_;
+  std::vector<RestPair> rests_;
+  std::unique_ptr<BoundedS8> bounded_;
 };
 
 // What a product leaves in place of `acc + bias`: [m, n], by the formulas of kernels/gemm.h.
