@@ -113,9 +113,9 @@ HWY_INLINE VF MinusAbs(DF df, VF x) { return hn::Or(x, hn::Set(df, -0.0f)); }
 // 0.5 x (1 + erf(x / sqrt 2)): error at most 2.5e-7 + 6e-8 |result|; from |x| = 5.7 on x itself, or
 // less than 1e-24.
 //
-// GELU(x) = max(x, 0) - a r^4 with a = |x| and r the fourth root of 0.5 erfc(a / sqrt 2). The root is
-// so straight that one polynomial reaches from 0 to 5.7, where it has a root of its own; no table, no
-// division, no exponential. The fourth power takes away what cancels in it at large a.
+// GELU(x) = max(x, 0) - a r^4 with a = |x| and r the fourth root of 0.5 erfc(a / sqrt 2). The root
+// is so straight that one polynomial reaches from 0 to 5.7, where it has a root of its own; no
+// table, no division, no exponential. The fourth power takes away what cancels in it at large a.
 HWY_INLINE VF Gelu(DF df, VF x) {
   const VF a = AtMost(df, 5.7f, hn::Abs(x));
   VF r = hn::Set(df, -3.19517903e-06f);
