@@ -7,6 +7,7 @@
 //
 // bf16 sums follow the hardware's rules (even and odd inputs of a tile apart, denormals as zero):
 // results do not depend on the row's place in a tile, but differ from VDPBF16PS and from f32 sums.
+#include <cstddef>
 #include <cstring>
 
 #include "kernels/check.h"
@@ -28,20 +29,27 @@ HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace {
 
+// Sixteen rows of A, [16, steps * 64 bytes].
+struct RowTile {
+  const uint8_t* rows;
+  size_t stride;  // bytes; 0: one row, sixteen times
+};
+
 struct TileInputs {
-  const uint8_t* a;  // [16 or 32, steps * 64 bytes] at a_stride
-  size_t a_stride;
+  RowTile a[2];
   const uint8_t* b;     // first panel
   size_t panel_stride;  // bytes
   size_t steps;
-  const uint8_t* prefetch;  // the next panels, or null
+  const uint8_t* prefetch;  // of the next panels
+  size_t prefetch_lines;    // every step
 };
 
 // sums[kRowTiles * 16][kPanels * 16] = A B.
 template <class Format, size_t kRowTiles, size_t kPanels>
 void MultiplyTiles(const TileInputs& in, typename Format::Sum* sums) {
-  const uint8_t* a0 = in.a;
-  const uint8_t* a1 = in.a + kTileRows * in.a_stride;
+  const uint8_t* a0 = in.a[0].rows;
+  const uint8_t* a1 = in.a[1].rows;
+  const size_t stride0 = in.a[0].stride, stride1 = in.a[1].stride;
   const uint8_t* b0 = in.b;
   const uint8_t* b1 = in.b + in.panel_stride;
   const uint8_t* prefetch = in.prefetch;
@@ -50,7 +58,7 @@ void MultiplyTiles(const TileInputs& in, typename Format::Sum* sums) {
   ZeroTile<2>();
   ZeroTile<3>();
   for (size_t s = 0; s < in.steps; ++s) {
-    LoadTile<4>(a0, in.a_stride);
+    LoadTile<4>(a0, stride0);
     LoadTile<6>(b0, kTileRowBytes);
     Format::template Dot<0, 4, 6>();
     if constexpr (kPanels == 2) {
@@ -58,16 +66,11 @@ void MultiplyTiles(const TileInputs& in, typename Format::Sum* sums) {
       Format::template Dot<1, 4, 7>();
     }
     if constexpr (kRowTiles == 2) {
-      LoadTile<5>(a1, in.a_stride);
+      LoadTile<5>(a1, stride1);
       Format::template Dot<2, 5, 6>();
       if constexpr (kPanels == 2) Format::template Dot<3, 5, 7>();
     }
-    if (prefetch != nullptr) {
-      for (size_t i = 0; i < kPanels * kTileRows; ++i) {
-        POZOR_PREFETCH_L2(prefetch + i * kTileRowBytes);
-      }
-      prefetch += kPanels * kTileBytes;
-    }
+    for (size_t i = 0; i < in.prefetch_lines; ++i, prefetch += 64) POZOR_PREFETCH_L2(prefetch);
     a0 += kTileRowBytes;
     a1 += kTileRowBytes;
     b0 += kTileBytes;
@@ -93,69 +96,233 @@ void MultiplyTilesOf(const TileInputs& in, size_t row_tiles, size_t panels,
   }
 }
 
-// Rows of A ready for tile loads: for K group g, 64 bytes a step from a[g] on, and the panels'
-// steps [first[g], first[g] + steps[g]) belong to them.
-struct TileRows {
+// Rows of A ready for tile loads: K group g is 64 bytes a step from a[g] on.
+struct RowSource {
   const uint8_t* a[2];
-  size_t stride;
+  size_t stride;  // 0: one row, sixteen times
+  size_t rows;
+};
+
+// Rows [row, row + rows) of C: those in place, in sixteens, and behind them those of a copy. The
+// panels' steps [first[g], first[g] + steps[g]) belong to K group g.
+struct TileRows {
+  RowSource in_place, copied;
   size_t first[2], steps[2];
   size_t groups;
-  size_t row, rows;  // of C
-  bool repeated;     // stride 0: one row, sixteen times
+  size_t row, rows;
+
+  RowTile Tile(size_t at, size_t g) const {
+    if (at < in_place.rows) return {in_place.a[g] + at * in_place.stride, in_place.stride};
+    return {copied.a[g] + (at - in_place.rows) * copied.stride, copied.stride};
+  }
 };
 
 constexpr size_t kMaxRows = 2 * kTileRows;
 constexpr size_t kMaxPanels = 2;
-constexpr size_t kMaxSums = kMaxRows * kMaxPanels * kPanelColumns;
+constexpr size_t kMaxColumns = kMaxPanels * kPanelColumns;
+constexpr size_t kMaxSums = kMaxRows * kMaxColumns;
 
-// Takes a finished tile to C.
-struct Finish {
-  const GemmArgs& args;
-  StoreTileFunction store;
+// Takes finished tiles of f32 sums to C.
+class FinishHalves {
+ public:
+  explicit FinishHalves(const GemmArgs& args)
+      : args_(args), store_(ChooseStoreTile(args.epilogue.activation)) {}
 
-  void operator()(const float* sums, const FinishedTile& at) const {
-    FinishedTile tile = at;
+  void StartPanels(size_t /*panel*/, size_t /*panels*/) {}
+  void Finish(const float* sums, FinishedTile tile) const {
     tile.values = sums;
-    store(args.epilogue, tile);
+    store_(args_.epilogue, tile);
   }
-  void operator()(const int32_t* sums, const FinishedTile& at) const {
-    alignas(kAlignment) float values[kMaxSums];
-    FinishedTile tile = at;
-    tile.values = values;
-    DequantizeTile(args, tile, {sums, kMaxSums, at.panels * kPanelColumns, 0}, values);
-    GemmEpilogue epilogue = args.epilogue;
-    epilogue.bias = nullptr;  // DequantizeTile added it
-    store(epilogue, tile);
-  }
+
+ private:
+  const GemmArgs& args_;
+  StoreTileFunction store_;
 };
 
-template <class Format>
+// Where dequantised rows go: to C, or to the stack for an epilogue of its own.
+struct RowsOutput {
+  float* panels[kMaxPanels];  // first row of each panel
+  size_t stride;
+  const float* scale;     // or null
+  const float* residual;  // of the first panel, or null
+  size_t residual_stride;
+};
+
+using D16 = hn::Repartition<int16_t, DF>;
+
+// The ZeroPair of each of `count` rows, at the odd places of pairs[2 * kMaxRows * groups].
+HWY_INLINE void ZeroPairs(const RowScale* rows, size_t count, int32_t* pairs) {
+  static_assert(sizeof(RowScale) == 8 && offsetof(RowScale, zero) == 4);
+  const DI32 di;
+  const int32_t* words = reinterpret_cast<const int32_t*>(rows);
+  for (size_t i = 0; i < 2 * count; i += kLanes) {
+    const auto zeros = hn::LoadN(di, words + i, HWY_MIN(kLanes, 2 * count - i));
+    hn::Store(hn::Or(zeros, hn::ShiftLeft<23>(zeros)), di,
+              pairs + i);  // z, and 128 z in the high half
+  }
+}
+
+// Takes finished tiles of integer sums to C. Beside tiles, which take an eighth of the time that
+// vectors take for a product, these loops decide: what belongs to columns stays in registers, and
+// an epilogue without activation goes straight to C.
+class FinishBytes {
+ public:
+  explicit FinishBytes(const GemmArgs& args)
+      : args_(args), epilogue_(args.epilogue), store_(ChooseStoreTile(args.epilogue.activation)) {
+    POZOR_CHECK(args.b->k <= kMaxPairedInputs);
+    epilogue_.bias = nullptr;  // Dequantize adds it
+  }
+
+  void StartPanels(size_t panel, size_t panels) {
+    const PackedMatrix& b = *args_.b;
+    const size_t column = panel * kPanelColumns, padded_n = b.panel_count() * kPanelColumns;
+    for (size_t g = 0; g < b.groups(); ++g) {
+      SumPairs(b.column_sums + g * padded_n + column, panels * kPanelColumns, corrections_[g]);
+      column_scales_[g] = b.column_scales + g * padded_n + column;
+    }
+    bias_ = args_.epilogue.bias == nullptr ? kNoBias : args_.epilogue.bias + column;
+    straight_ = GoesStraightToC(epilogue_, panel, panels, b.n);
+  }
+
+  void Finish(const int32_t* sums, FinishedTile tile) const {
+    alignas(kAlignment) float values[kMaxSums];
+    const size_t groups = args_.b->groups();
+    RowsOutput out = {};
+    if (straight_) {
+      PointAtC(tile, &out);
+    } else {
+      for (size_t p = 0; p < tile.panels; ++p) out.panels[p] = values + p * kPanelColumns;
+      out.stride = tile.panels * kPanelColumns;
+    }
+    const RowScale* rows = args_.quantized.scales + tile.row * groups;
+    if (groups == 1) {
+      tile.panels == 2 ? Dequantize<1, 2>(sums, rows, tile.rows, out)
+                       : Dequantize<1, 1>(sums, rows, tile.rows, out);
+    } else {
+      tile.panels == 2 ? Dequantize<2, 2>(sums, rows, tile.rows, out)
+                       : Dequantize<2, 1>(sums, rows, tile.rows, out);
+    }
+    if (straight_) return;
+    tile.values = values;
+    store_(epilogue_, tile);
+  }
+
+ private:
+  void PointAtC(const FinishedTile& tile, RowsOutput* out) const {
+    const size_t column = tile.panel * kPanelColumns;
+    for (size_t p = 0; p < tile.panels; ++p) {
+      out->panels[p] = OutputPanel(epilogue_, tile.row, column + p * kPanelColumns);
+    }
+    out->stride = epilogue_.c_stride;
+    if (column < epilogue_.scaled_columns) out->scale = &epilogue_.scale;
+    if (epilogue_.residual == nullptr) return;
+    out->residual = epilogue_.residual + tile.row * epilogue_.residual_stride + column;
+    out->residual_stride = epilogue_.residual_stride;
+  }
+
+  // The formulas of gemm.h. sums: [kGroups][kMaxRows][kPanels * 16]; rows: [count, kGroups].
+  template <size_t kGroups, size_t kPanels>
+  void Dequantize(const int32_t* HWY_RESTRICT sums, const RowScale* rows, size_t count,
+                  const RowsOutput& out) const {
+    static_assert(kPanelVectors == 1);
+    const DF df;
+    const DI32 di;
+    const D16 d16;
+    using V16 = hn::Vec<D16>;
+    alignas(kAlignment) int32_t pairs[2 * 2 * kMaxRows];
+    ZeroPairs(rows, count * kGroups, pairs);
+    V16 corrections[kGroups][kPanels];
+    VF column_scales[kGroups][kPanels], bias[kPanels];
+    HWY_UNROLL(2)
+    for (size_t p = 0; p < kPanels; ++p) {
+      bias[p] = hn::Load(df, bias_ + p * kPanelColumns);
+      HWY_UNROLL(2)
+      for (size_t g = 0; g < kGroups; ++g) {
+        corrections[g][p] = hn::BitCast(d16, hn::Load(di, corrections_[g] + p * kPanelColumns));
+        column_scales[g][p] = hn::Load(df, column_scales_[g] + p * kPanelColumns);
+      }
+    }
+    float* to[kMaxPanels] = {out.panels[0], out.panels[1]};
+    const float* residual = out.residual;
+    for (size_t r = 0; r < count; ++r, sums += kPanels * kPanelColumns) {
+      VF x[kPanels];
+      HWY_UNROLL(2)
+      for (size_t p = 0; p < kPanels; ++p) x[p] = bias[p];
+      HWY_UNROLL(2)
+      for (size_t g = 0; g < kGroups; ++g) {
+        const size_t at = r * kGroups + g;
+        const V16 zero = hn::BitCast(d16, hn::Set(di, pairs[2 * at + 1]));
+        const VF scale = hn::Set(df, rows[at].scale);
+        HWY_UNROLL(2)
+        for (size_t p = 0; p < kPanels; ++p) {
+          const auto correction = hn::WidenMulPairwiseAdd(di, zero, corrections[g][p]);
+          const auto sum = hn::Load(di, sums + g * kMaxSums + p * kPanelColumns);
+          const VF scaled =
+              hn::Mul(hn::ConvertTo(df, hn::Add(sum, correction)), column_scales[g][p]);
+          const bool last = g + 1 == kGroups;
+          x[p] = last ? hn::MulAdd(scaled, scale, x[p]) : hn::Add(hn::Mul(scaled, scale), x[p]);
+        }
+      }
+      if (out.scale != nullptr) {
+        HWY_UNROLL(2)
+        for (size_t p = 0; p < kPanels; ++p) x[p] = hn::Mul(x[p], hn::Set(df, *out.scale));
+      }
+      if (residual != nullptr) {
+        HWY_UNROLL(2)
+        for (size_t p = 0; p < kPanels; ++p) {
+          x[p] = hn::Add(x[p], hn::LoadU(df, residual + p * kPanelColumns));
+        }
+        residual += out.residual_stride;
+      }
+      HWY_UNROLL(2)
+      for (size_t p = 0; p < kPanels; ++p) {
+        hn::StoreU(x[p], df, to[p]);
+        to[p] += out.stride;
+      }
+    }
+  }
+
+  alignas(kAlignment) static constexpr float kNoBias[kMaxColumns] = {};
+  alignas(kAlignment) int32_t corrections_[2][kMaxColumns];
+  const GemmArgs& args_;
+  GemmEpilogue epilogue_;
+  StoreTileFunction store_;
+  const float* column_scales_[2];
+  const float* bias_;
+  bool straight_;
+};
+
+template <class Format, class Finish>
 void MultiplyRows(const GemmArgs& args, const TileRows& in) {
   alignas(kAlignment) typename Format::Sum sums[2 * kMaxSums];
   const PackedMatrix& b = *args.b;
   const size_t panel_stride = PackedPanelBytes(b.layout, b.k);
   const uint8_t* panels = static_cast<const uint8_t*>(b.panels);
-  const Finish finish = {args, ChooseStoreTile(args.epilogue.activation)};
+  Finish finish(args);
   const EvenPieces widths(args.panel_end - args.panel_begin, kMaxPanels);
+  // The next panels come to L2 while the rows of these pass by, an equal part with each block.
+  const size_t lines = DivCeil(kMaxPanels * kTileRows, DivCeil(in.rows, kMaxRows));
   size_t panel = args.panel_begin;
   for (size_t w = 0; w < widths.pieces; ++w) {
     const size_t width = widths.Size(w);
-    const bool more = w + 1 < widths.pieces && widths.Size(w + 1) == width;
+    const bool more = w + 1 < widths.pieces;
+    finish.StartPanels(panel, width);
     for (size_t row = 0; row < in.rows; row += kMaxRows) {
       const size_t height = HWY_MIN(kMaxRows, in.rows - row);
+      const size_t row_tiles = DivCeil(height, kTileRows);
       for (size_t g = 0; g < in.groups; ++g) {
         const uint8_t* packed = panels + panel * panel_stride + in.first[g] * kTileBytes;
         TileInputs tile = {};
-        tile.a = in.a[g] + row * in.stride;
-        tile.a_stride = in.stride;
+        tile.a[0] = in.Tile(row, g);
+        tile.a[1] = in.Tile(row_tiles == 2 ? row + kTileRows : row, g);
         tile.b = packed;
         tile.panel_stride = panel_stride;
         tile.steps = in.steps[g];
-        if (row == 0 && more) tile.prefetch = packed + width * panel_stride;
-        MultiplyTilesOf<Format>(tile, in.repeated ? 1 : DivCeil(height, kTileRows), width,
-                                sums + g * kMaxSums);
+        tile.prefetch_lines = more ? lines : 0;
+        tile.prefetch = packed + width * panel_stride + row / kMaxRows * tile.steps * lines * 64;
+        MultiplyTilesOf<Format>(tile, row_tiles, width, sums + g * kMaxSums);
       }
-      finish(sums, {nullptr, in.row + row, height, panel, width, b.n});
+      finish.Finish(sums, {nullptr, in.row + row, height, panel, width, b.n});
     }
     panel += width;
   }
@@ -178,15 +345,10 @@ class StagedRows {
   uint8_t* Row(size_t r, size_t group) { return rows_ + r * stride_ + (group == 0 ? 0 : bytes0_); }
 
   // Zeros behind `rows` rows, and where the rows are.
-  void Close(size_t row, size_t rows, TileRows* out) {
-    const size_t padded = most_ == 1 ? 1 : RoundUp(rows, kTileRows);
+  RowSource Close(size_t rows) {
+    const size_t padded = most_ == 1 ? rows : RoundUp(rows, kTileRows);
     std::memset(rows_ + rows * stride_, 0, (padded - rows) * stride_);
-    out->a[0] = rows_;
-    out->a[1] = rows_ + bytes0_;
-    out->repeated = most_ == 1;
-    out->stride = out->repeated ? 0 : stride_;
-    out->row = row;
-    out->rows = rows;
+    return {{rows_, rows_ + bytes0_}, most_ == 1 ? 0 : stride_, rows};
   }
 
  private:
@@ -208,8 +370,10 @@ void MultiplyHalves(const GemmArgs& args) {
       RoundRowToBf16(args.a + (row + r) * args.a_stride, k, padded_k,
                      reinterpret_cast<Bf16*>(staged.Row(r, 0)));
     }
-    staged.Close(row, rows, &in);
-    MultiplyRows<Halves>(args, in);
+    in.copied = staged.Close(rows);
+    in.row = row;
+    in.rows = rows;
+    MultiplyRows<Halves, FinishHalves>(args, in);
     row += rows;
   }
 }
@@ -232,6 +396,16 @@ struct ByteGroups {
   size_t Steps(size_t g) const { return DivCeil(end[g], Bytes::kStep) - First(g); }
 };
 
+// Row r of the copy, with zeros around the inputs of each group.
+void CopyRow(const uint8_t* from, const ByteGroups& groups, size_t r, StagedRows* staged) {
+  for (size_t g = 0; g < 2; ++g) {
+    uint8_t* to = staged->Row(r, g);
+    const size_t before = groups.begin[g] - groups.First(g) * Bytes::kStep;
+    std::memset(to, 0, groups.Steps(g) * kTileRowBytes);
+    std::memcpy(to + before, from + groups.begin[g], groups.end[g] - groups.begin[g]);
+  }
+}
+
 void MultiplyBytes(const GemmArgs& args) {
   const ByteGroups groups(*args.b);
   TileRows in = {};
@@ -240,31 +414,19 @@ void MultiplyBytes(const GemmArgs& args) {
     in.first[g] = groups.First(g);
     in.steps[g] = groups.Steps(g);
   }
-  // Sixteens of rows where they are.
   const QuantizedRows& q = args.quantized;
-  if (groups.aligned && args.m >= kTileRows) {
-    in.a[0] = q.values;
-    in.a[1] = q.values + groups.begin[1];
-    in.stride = q.stride;
-    in.rows = args.m / kTileRows * kTileRows;
-    MultiplyRows<Bytes>(args, in);
-  }
+  in.in_place = {{q.values, q.values + groups.begin[1]}, q.stride, 0};
+  if (groups.aligned) in.in_place.rows = args.m / kTileRows * kTileRows;
   StagedRows staged(HWY_MAX(in.steps[0], size_t{1}) * kTileRowBytes, in.steps[1] * kTileRowBytes);
-  for (size_t row = in.rows; row < args.m;) {
-    const size_t rows = HWY_MIN(staged.most(), args.m - row);
-    for (size_t r = 0; r < rows; ++r) {
-      const uint8_t* from = q.values + (row + r) * q.stride;
-      for (size_t g = 0; g < in.groups; ++g) {
-        uint8_t* to = staged.Row(r, g);
-        const size_t before = groups.begin[g] - in.first[g] * Bytes::kStep;
-        const size_t count = groups.end[g] - groups.begin[g];
-        std::memset(to, 0, in.steps[g] * kTileRowBytes);
-        std::memcpy(to + before, from + groups.begin[g], count);
-      }
-    }
-    staged.Close(row, rows, &in);
-    MultiplyRows<Bytes>(args, in);
-    row += rows;
+  for (size_t row = 0; row < args.m; row += in.rows, in.in_place.rows = 0) {
+    const size_t first = row + in.in_place.rows;
+    const size_t copied = HWY_MIN(staged.most(), args.m - first);
+    for (size_t r = 0; r < copied; ++r)
+      CopyRow(q.values + (first + r) * q.stride, groups, r, &staged);
+    in.copied = staged.Close(copied);
+    in.row = row;
+    in.rows = in.in_place.rows + copied;
+    MultiplyRows<Bytes, FinishBytes>(args, in);
   }
 }
 

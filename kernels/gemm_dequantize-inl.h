@@ -14,6 +14,22 @@ HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// zero * column_sum as one 16-bit multiply-add of pairs: (z, 128 z) (low, high) with column_sum =
+// low + 128 high.
+constexpr size_t kMaxPairedInputs = 32768;  // above, `high` might not fit
+constexpr int32_t ZeroPair(int32_t zero) { return zero * ((128 << 16) + 1); }
+
+// -column_sum as a pair, for a multiple of 16 columns, aligned.
+HWY_INLINE void SumPairs(const int32_t* sums, size_t columns, int32_t* pairs) {
+  const DI32 di;
+  for (size_t j = 0; j < columns; j += kLanes) {
+    const auto negative = hn::Neg(hn::Load(di, sums + j));
+    const auto low = hn::And(negative, hn::Set(di, 127));
+    const auto high = hn::ShiftLeft<16>(hn::ShiftRight<7>(negative));
+    hn::Store(hn::Or(low, high), di, pairs + j);
+  }
+}
+
 // The integer sums of a finished tile.
 struct SumTile {
   const int32_t* sums;  // [groups, rows, columns]

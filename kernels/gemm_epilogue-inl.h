@@ -34,6 +34,15 @@ inline float* OutputPanel(const GemmEpilogue& e, size_t row, size_t column) {
   return c + column / e.split_columns * e.unit_stride + column % e.split_columns;
 }
 
+// True if the columns of `panels` panels share an output: no activation, all scaled or none, no
+// partial panel.
+inline bool GoesStraightToC(const GemmEpilogue& e, size_t panel, size_t panels, size_t n) {
+  const size_t begin = panel * kPanelColumns, end = begin + panels * kPanelColumns;
+  const bool whole_panels = e.split_columns != 0 || end <= n;
+  const bool one_scale = end <= e.scaled_columns || begin >= e.scaled_columns;
+  return e.activation == Activation::kNone && whole_panels && one_scale;
+}
+
 // A column of vectors of a tile on its way to C.
 struct TileColumn {
   const float* from;  // [rows] at from_stride

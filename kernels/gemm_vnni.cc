@@ -13,6 +13,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm_vnni.cc"
 #include "hwy/foreach_target.h"  // re-includes this file once per target
+#include "kernels/gemm_dequantize-inl.h"
 #include "kernels/gemm_epilogue-inl.h"
 #include "kernels/simd-inl.h"
 #include "kernels/vnni-inl.h"
@@ -61,26 +62,10 @@ struct TileOutput {
   size_t c_stride;
 };
 
-// z * column_sum is one 16-bit multiply-add of pairs: (z, 128 z) (low, high) with
-// column_sum = low + 128 high.
-constexpr int32_t ZeroPair(int32_t zero) { return zero * ((128 << 16) + 1); }
-constexpr size_t kMaxInputs = 32768;  // above, `high` might not fit
-
 HWY_INLINE VI LoadDword(const uint8_t* at) {
   int32_t dword;
   std::memcpy(&dword, at, sizeof(dword));
   return hn::Set(DI32(), dword);
-}
-
-// -column_sum as a pair, for the columns of `panels` panels.
-HWY_INLINE void SumPairs(const int32_t* sums, size_t columns, int32_t* pairs) {
-  const DI32 di;
-  for (size_t j = 0; j < columns; j += kLanes) {
-    const VI negative = hn::Neg(hn::Load(di, sums + j));
-    const VI low = hn::And(negative, hn::Set(di, 127));
-    const VI high = hn::ShiftLeft<16>(hn::ShiftRight<7>(negative));
-    hn::Store(hn::Or(low, high), di, pairs + j);
-  }
 }
 
 template <size_t kRows, size_t kPanels>
@@ -250,14 +235,6 @@ struct TileTable {
   constexpr TileTable() : tile() { Fill(std::make_index_sequence<kMaxRows>()); }
 };
 
-// Columns of panels that share an output: no activation, all scaled or none, no partial panel.
-bool GoesStraightToC(const GemmEpilogue& e, size_t panel, size_t width, size_t n) {
-  const size_t begin = panel * kPanelColumns, end = begin + width * kPanelColumns;
-  const bool whole_panels = e.split_columns != 0 || end <= n;
-  const bool one_scale = end <= e.scaled_columns || begin >= e.scaled_columns;
-  return e.activation == Activation::kNone && whole_panels && one_scale;
-}
-
 // Where a tile goes. Written field by field, never copied: a wide load of what narrow stores have
 // just left would wait for all stores before them, those of the last tile included.
 void PointAtC(const GemmEpilogue& e, const FinishedTile& tile, TileOutput* out) {
@@ -296,7 +273,7 @@ void MultiplyVnni(const GemmArgs& args) {
   alignas(kAlignment) int32_t corrections[2][kWidth];
   int32_t zeros[2][kMaxRows];
   const PackedMatrix& b = *args.b;
-  POZOR_CHECK(b.k <= kMaxInputs);
+  POZOR_CHECK(b.k <= kMaxPairedInputs);
   Group groups[2];
   const size_t group_count = GroupsOf(b, groups);
   GemmEpilogue epilogue = args.epilogue;

@@ -124,6 +124,12 @@ TEST_CASE("every int8 kernel gives the bits of exact sums") {
   }
 }
 
+// AMX copies rows behind the last sixteen to the stack, which such long ones fill one by one.
+TEST_CASE("long rows, some more than sixteen and thirty-two") {
+  CheckProduct(Product({18, 13000, 20}, 21));
+  CheckProduct(Product({35, 13000, 33}, 22));
+}
+
 TEST_CASE("extreme operands") {
   const uint8_t bytes[] = {0, 1, 127, 128, 129, 255};
   for (const Shape& shape : {Shape{13, 384, 40}, Shape{6, 1536, 33, 64}, Shape{3, 4100, 20}}) {
