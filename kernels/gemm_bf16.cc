@@ -62,8 +62,9 @@ struct Widened {
   static HWY_INLINE void Multiply(const A* HWY_RESTRICT a, size_t a_stride, const Widen& widen,
                                   VF (&acc)[kRows][kVectors]) {
     const DF df;
-    // The shorter side of the tile stays in registers, the longer one passes through one.
-    if constexpr (kRows < kVectors) {
+    // The shorter side of the tile stays in registers, the longer one passes through one. On Arm
+    // always A, as a widened vector of B comes of itself and a register.
+    if constexpr (kRows < kVectors || HWY_ARCH_ARM) {
       VF column_a[kRows];
       HWY_UNROLL(8)
       for (size_t i = 0; i < kRows; ++i) column_a[i] = hn::Set(df, a[i * a_stride]);
@@ -73,6 +74,7 @@ struct Widened {
         HWY_UNROLL(8)
         for (size_t i = 0; i < kRows; ++i) {
           acc[i][v] = hn::MulAdd(column_a[i], element_b, acc[i][v]);
+          if constexpr (HWY_ARCH_ARM) POZOR_KEEP_IN_REGISTER(acc[i][v]);
         }
       }
     } else {

@@ -58,6 +58,12 @@ void MultiplyTile(const Bf16* a, size_t pair_stride, const Bf16* b, size_t steps
         MultiplyPairs(acc[i][2 * j], rows[i], low);
         MultiplyPairs(acc[i][2 * j + 1], rows[i], high);
       }
+      // Columns in turn: g++ 12 otherwise holds more of B than registers are left, and spills sums.
+      HWY_UNROLL(8)
+      for (size_t i = 0; i < kPairs; ++i) {
+        asm volatile("" : "+w"(acc[i][2 * j]), "+w"(acc[i][2 * j + 1]));
+      }
+      POZOR_HIDE_VALUE(b);
     }
   }
   HWY_UNROLL(8)
