@@ -57,14 +57,19 @@ def functions_of(objdump, path):
         instruction = re.match(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$", line)
         if instruction:
             address, mnemonic, operands = instruction.groups()
+            if re.match(r"^\{e?vex\d?\}$", mnemonic):  # an encoding asked for, not an instruction
+                mnemonic, operands = operands.split(None, 1)
             operands = operands.split(" <")[0].split("  #")[0]
             body.append((int(address, 16), mnemonic, operands))
     if name:
         yield name, body
 
 
-def innermost_loops(body):
-    """Instruction lists between a backward jump and its target, without the loops around them."""
+def innermost_loops(body, counts=lambda instruction: True):
+    """Instruction lists between a backward jump and its target, without the loops around them.
+
+    Loops without an instruction that counts are none.
+    """
     loops = []
     first = body[0][0] if body else 0
     index = {address: i for i, (address, _, _) in enumerate(body)}
@@ -75,7 +80,7 @@ def innermost_loops(body):
         if not target:
             continue
         to = int(target.group(1), 16)
-        if first <= to < address and to in index:
+        if first <= to < address and to in index and any(map(counts, body[index[to]:i + 1])):
             loops.append((index[to], i))
     for begin, end in loops:
         if not any((b, e) != (begin, end) and begin <= b and e <= end for b, e in loops):

@@ -14,7 +14,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERBS = ("build", "test", "clang", "asan", "tsan", "fuzz", "aarch64", "emulate", "tidy", "format",
-         "layers", "spills", "bench", "ab")
+         "layers", "spills", "loops", "bench", "ab")
 BUILD_TOOLS = ("cmake", "ninja", "ctest", "clang-format-19", "clang-tidy-19")
 
 # Arguments, and what the answer says beside the last of them.
@@ -44,6 +44,8 @@ WRONG = [
     (["format", "--check", "models/json.cc"], "--check"),
     (["layers", "--fix"], "no arguments"),
     (["spills", "build"], "no arguments"),
+    (["loops", "haswell"], "choose from 'sapphirerapids'"),
+    (["loops", "znver4", "int8 9x9"], "choose from 'f32 8x48'"),
     (["bench", "--flag"], "regular expression"),
     (["bench", "gemm", "attention"], "one argument too many"),
     (["ab"], "REF"),
