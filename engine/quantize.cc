@@ -94,6 +94,7 @@ class LayerQuantizer {
       return;
     }
     std::vector<PlainProduct> products;
+    products.reserve(first.size());
     for (const Linear* linear : first) products.push_back(Unpack(*linear));
     for (size_t e = 0; e < second.size() && down_int8; ++e) {
       const bool gated = layer_.ffn_gate.present();
@@ -103,6 +104,7 @@ class LayerQuantizer {
     }
     if (up_int8) {
       std::vector<PlainProduct*> all;
+      all.reserve(products.size());
       for (PlainProduct& product : products) all.push_back(&product);
       const Smoothing smoothing = ChooseSmoothing(Statistics(ProductKind::kUp), all);
       for (size_t i = 0; i < first.size(); ++i) {
@@ -123,6 +125,7 @@ class LayerQuantizer {
     for (PlainProduct& product : before) PermuteOutputs(order, &product);
     PermuteInputs(order, &down);
     std::vector<float> means;
+    means.reserve(order.size());
     for (const size_t channel : order) means.push_back(input.Mean(channel));
     Pack(down, DownSplit(down.in), means, linear);
   }

@@ -128,7 +128,7 @@ std::optional<std::string> ValueOf(const GgufMetadata& metadata, const std::stri
   // f32 there and here; no locale has a say.
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(*value)).ptr;
-  const std::string text(buffer, end);
+  std::string text(buffer, end);
   if (type == Type::kNumber) return text;
   return R"({"rope_type": "default", "rope_theta": )" + text + "}";
 }
@@ -175,12 +175,14 @@ Result<std::string> GgufConfigJson(const GgufArchitecture& architecture, const G
   const auto add = [&](std::string_view key, const std::string& value) {
     json += ", \"" + std::string(key) + "\": " + value;
   };
+  const auto missing = [&](const std::string& key) {
+    return Corrupt(file + ": " + key + " is missing or no number; convert the model again");
+  };
   for (const KeyPair& pair : architecture.keys) {
     const std::string key = std::string(architecture.name) + "." + std::string(pair.gguf);
     const std::optional<std::string> value = ValueOf(header.metadata, key, pair.type);
     if (value.has_value()) add(pair.original, *value);
-    if (value.has_value() || !pair.is_needed) continue;
-    return Corrupt(file + ": " + key + " is missing or no number; convert the model again");
+    if (!value.has_value() && pair.is_needed) return missing(key);
   }
   add("vocab_size", std::to_string(Rows(header, "token_embd.weight")));
   add("type_vocab_size", std::to_string(Rows(header, "token_types.weight")));

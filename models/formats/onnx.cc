@@ -130,8 +130,8 @@ class OnnxReader {
       if (key == "location") location = std::string(value);
       int64_t* number = key == "offset" ? &offset : key == "length" ? &length : nullptr;
       if (number == nullptr) continue;
-      const char* end = value.data() + value.size();
-      const auto [at, error] = std::from_chars(value.data(), end, *number);
+      const char *begin = value.data(), *end = begin + value.size();
+      const auto [at, error] = std::from_chars(begin, end, *number);
       if (error != std::errc() || at != end || *number < 0) {
         return Bad(tensor, "the external " + std::string(key) + " " +
                                std::string(value.substr(0, 40)) + ", which is negative or none");

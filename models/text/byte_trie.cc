@@ -16,7 +16,7 @@ uint64_t SortKey(std::string_view text) {
 
 }  // namespace
 
-void ByteTrie::Build(std::vector<std::pair<std::string_view, int32_t>> entries) {
+void ByteTrie::Build(const std::vector<std::pair<std::string_view, int32_t>>& entries) {
   struct Keyed {
     uint64_t key;
     std::string_view text;

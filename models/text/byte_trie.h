@@ -14,7 +14,7 @@ namespace pozor {
 class ByteTrie {
  public:
   // Keys with their values (not negative); of equal keys the first counts. Empty keys are left out.
-  void Build(std::vector<std::pair<std::string_view, int32_t>> entries);
+  void Build(const std::vector<std::pair<std::string_view, int32_t>>& entries);
 
   // Calls hit(length, value) for every key that `text` begins with, the shortest first.
   template <class Hit>

@@ -95,7 +95,11 @@ class GgufTokenizerReader {
       if (kinds_[i] == kControl || kinds_[i] == kUnknown) continue;
       const bool special = token.size() > kMarker.size() + 2 && token[kMarker.size()] == '[' &&
                            token.back() == ']';  // "[unused1]"
-      token = token.starts_with(kMarker) ? token.substr(kMarker.size()) : "##" + token;
+      if (token.starts_with(kMarker)) {
+        token.erase(0, kMarker.size());
+      } else {
+        token.insert(0, "##");
+      }
       const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
       capitals |= !special && std::any_of(token.begin(), token.end(), is_capital);
     }

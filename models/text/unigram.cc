@@ -30,7 +30,7 @@ class Unigram final : public TokenModel {
       const auto value = static_cast<int32_t>(id);
       if (vocabulary_.Holds(value)) entries.emplace_back(vocabulary_.Text(value), value);
     }
-    trie_.Build(std::move(entries));
+    trie_.Build(entries);
     for (const double score : options_.scores) lowest_ = std::min(lowest_, score);
     FindByteTokens();
     FindCuts();
