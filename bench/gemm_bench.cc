@@ -12,10 +12,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/bounded_weights.h"
 #include "engine/memory.h"
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
@@ -47,6 +51,20 @@ AlignedBuffer Filled(size_t floats) {
   return buffer;
 }
 
+// `copies` times `bytes` int8 weights, distributed as a trained model's: how many exceed the bounds
+// of kernels/bounded.h counts.
+AlignedBuffer FilledWeights(size_t bytes, size_t copies) {
+  AlignedBuffer buffer(bytes * copies, /*huge_pages=*/true);
+  int8_t* values = buffer.As<int8_t>();
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 35);
+  for (size_t i = 0; i < bytes; ++i) {
+    values[i] = static_cast<int8_t>(std::clamp(normal(random), -127.0f, 127.0f));
+  }
+  for (size_t i = 1; i < copies; ++i) std::memcpy(values + i * bytes, values, bytes);
+  return buffer;
+}
+
 // Rate of the tier's peak loop over about 20 us, in FLOP/s.
 double PeakRate(const PeakLoop& loop) {
   constexpr size_t kIterations = 3000;
@@ -65,18 +83,21 @@ double Median(std::vector<double> values) {
 // One product and its buffers.
 class Runner {
  public:
-  Runner(const Product& product, pozor::PackedLayout layout)
+  Runner(const Product& product, const GemmKernel& kernel)
       : weight_bytes_(pozor::DivCeil(product.n, pozor::kPanelColumns) *
-                      pozor::PackedPanelBytes(layout, product.k)),
+                      pozor::PackedPanelBytes(kernel.layout, product.k)),
         copies_(product.cold ? std::max<size_t>(2, kColdBytes / weight_bytes_) : 1),
-        weights_(Filled(copies_ * weight_bytes_ / sizeof(float))),
+        weights_(kernel.layout == pozor::PackedLayout::kS8x16x4
+                     ? FilledWeights(weight_bytes_, copies_)
+                     : Filled(copies_ * weight_bytes_ / sizeof(float))),
         a_(Filled(product.m * product.k)),
         c_(Filled(product.m * product.n)),
         bias_(Filled(pozor::RoundUp(product.n, pozor::kPanelColumns))),
         quantized_(product.m * pozor::QuantizedStride(product.k)),
         scales_(product.m, {0.01f, 117}),
         sums_(Filled(bias_.size() / sizeof(float))) {
-    matrix_ = {.layout = layout, .k = product.k, .n = product.n};
+    matrix_ = {.layout = kernel.layout, .k = product.k, .n = product.n};
+    if (kernel.name.ends_with("-bounded")) Bound();
     matrix_.column_scales = bias_.As<float>();
     matrix_.column_sums = sums_.As<int32_t>();
     args_.a = a_.As<float>();
@@ -95,6 +116,7 @@ class Runner {
 
   void Run(const GemmKernel& kernel) {
     matrix_.panels = weights_.As<char>() + next_ * weight_bytes_;
+    if (!views_.empty()) matrix_.bounded = &views_[next_];
     next_ = (next_ + 1) % copies_;
     kernel.run(args_);
   }
@@ -102,10 +124,21 @@ class Runner {
  private:
   static constexpr size_t kColdBytes = size_t{96} << 20;
 
+  void Bound() {
+    bounded_.reserve(copies_);
+    for (size_t i = 0; i < copies_; ++i) {
+      matrix_.panels = weights_.As<char>() + i * weight_bytes_;
+      bounded_.emplace_back(matrix_);
+      views_.push_back(bounded_.back().view());
+    }
+  }
+
   size_t weight_bytes_, copies_, next_ = 0;
   AlignedBuffer weights_, a_, c_, bias_, quantized_;
   std::vector<pozor::RowScale> scales_;
   AlignedBuffer sums_;
+  std::vector<pozor::BoundedWeights> bounded_;
+  std::vector<pozor::BoundedS8> views_;
   pozor::PackedMatrix matrix_;
   GemmArgs args_;
 };
@@ -115,7 +148,7 @@ void BenchGemm(benchmark::State& state, const GemmKernel& kernel, const PeakLoop
   struct Window {
     double peak_before, rate, peak_after;
   };
-  Runner runner(product, kernel.layout);
+  Runner runner(product, kernel);
   runner.Run(kernel);
   const double flops = 2.0 * static_cast<double>(product.m * product.k * product.n);
   const auto products = static_cast<size_t>(std::max(1.0, 60e-6 * PeakRate(loop) / flops));

@@ -163,7 +163,7 @@ size_t BoundPanel(const BoundPanelArgs&) { POZOR_CHECK(false); }
 #endif
 
 bool PrefersBoundedS8() {
-  return FindGemmKernel(PackedLayout::kS8x16x4, 1).name.ends_with("-bounded");
+  return FindGemmKernel(PackedLayout::kS8x16x4, 128).name.ends_with("-bounded");
 }
 
 }  // namespace pozor
