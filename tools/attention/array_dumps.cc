@@ -98,6 +98,7 @@ class NpzDump final : public DumpWriter {
     }
     std::vector<SmallArray> arrays = TokenArrays(record.text);
     std::vector<std::string> units;
+    units.reserve(text.shape.units.size());
     for (const Unit& unit : text.shape.units) units.push_back(unit.text);
     arrays.push_back(NumpyStrings("tokens", record.text.tokens.tokens));
     arrays.push_back(NumpyStrings("units", units));

@@ -12,6 +12,7 @@ namespace {
 
 std::vector<HeadMetric> AllMetrics() {
   std::vector<HeadMetric> metrics;
+  metrics.reserve(kHeadMetrics);
   for (size_t i = 0; i < kHeadMetrics; ++i) metrics.push_back(static_cast<HeadMetric>(i));
   return metrics;
 }

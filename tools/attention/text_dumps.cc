@@ -120,6 +120,7 @@ class CsvDump final : public DumpWriter {
     }
     begun_ = true;
     std::vector<std::string> names;
+    names.reserve(text.shape.units.size());
     for (const Unit& unit : text.shape.units) names.push_back(CsvField(unit.text));
     std::string out;
     return StreamTransformed(text.source, options_.transform, [&](const UnitRows& rows) {

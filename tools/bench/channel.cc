@@ -70,7 +70,7 @@ class ProcessChannel : public Channel {
 
   Status Ready(double start) {
     POZOR_TRY(std::string line, ReadAnswer());
-    return SetReady(std::move(line), Now() - start);
+    return SetReady(line, Now() - start);
   }
 
  protected:
@@ -166,7 +166,7 @@ class InProcessChannel : public Channel {
 
 }  // namespace
 
-Status Channel::SetReady(std::string line, double seconds) {
+Status Channel::SetReady(const std::string& line, double seconds) {
   ready_seconds_ = seconds;
   POZOR_TRY(JsonDocument document, ParseJson(line, "the worker's first line"));
   const JsonValue* error = document->Find("error");
@@ -191,6 +191,7 @@ Result<std::unique_ptr<Channel>> StartProcess(const ProcessOptions& options) {
   }
   std::vector<std::string> words = options.arguments;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   signal(SIGPIPE, SIG_IGN);

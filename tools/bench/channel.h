@@ -37,7 +37,7 @@ class Channel {
 
  protected:
   virtual Result<std::string> Exchange(const std::string& line) = 0;
-  Status SetReady(std::string line, double seconds);
+  Status SetReady(const std::string& line, double seconds);
 
  private:
   double ready_seconds_ = 0;

@@ -20,6 +20,7 @@ std::string Count(size_t value) { return std::to_string(value); }
 
 std::string Roofs(const BenchResult& result) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(result.compute_roofs.size());
   for (const ComputeRoof& roof : result.compute_roofs) {
     rows.push_back({roof.name, Count(roof.threads), Short(roof.gflops) + " GFLOP/s"});
   }
@@ -89,6 +90,7 @@ std::string Latency(const BenchResult& result) {
 std::string MarkdownTable(const std::vector<std::string>& head,
                           const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
+  widths.reserve(head.size());
   for (const std::string& cell : head) widths.push_back(WidthOf(cell));
   for (const std::vector<std::string>& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], WidthOf(row[i]));

@@ -29,6 +29,7 @@ double RateOfTeam(size_t threads, const std::function<double(size_t)>& body) {
   std::vector<double> rates(threads);
   std::atomic<size_t> ready{0};
   std::vector<std::thread> team;
+  team.reserve(threads);
   for (size_t i = 0; i < threads; ++i) {
     team.emplace_back([&, i] {
       ready.fetch_add(1);
@@ -55,7 +56,7 @@ std::string_view TypesOf(std::string_view name) { return name.substr(name.rfind(
 
 bool BoundsPrecision(std::string_view loop, std::string_view precision) {
   const std::string_view types = TypesOf(loop);
-  if (precision == "int8") return types.find("8") != std::string_view::npos;
+  if (precision == "int8") return types.find('8') != std::string_view::npos;
   return types.starts_with(precision);
 }
 
