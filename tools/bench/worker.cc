@@ -169,7 +169,7 @@ Result<std::string> Worker::Latency(size_t calls, std::string_view text) {
 }
 
 Result<std::string> Worker::Save(std::string_view path) {
-  POZOR_TRY(const std::string round, Round());
+  POZOR_RETURN_IF_ERROR(Round().status());
   std::ofstream file(std::string(path), std::ios::binary);
   file.write(reinterpret_cast<const char*>(vectors_.data()),
              static_cast<std::streamsize>(vectors_.size() * sizeof(float)));
