@@ -16,13 +16,13 @@ namespace pozor {
 BoundedWeights::BoundedWeights(const PackedMatrix& matrix)
     : panels_(matrix.panel_count() * PackedPanelBytes(matrix.layout, matrix.k)) {
   const size_t panel_bytes = PackedPanelBytes(matrix.layout, matrix.k);
-  const size_t columns = matrix.groups() * kPanelColumns, most = MaxRestPairs(matrix.k);
-  AlignedBuffer pairs(2 * most * sizeof(RestPair));
-  std::vector<uint32_t> counts(columns);
-  starts_.reserve(matrix.panel_count() * columns + 1);
+  const size_t most = MaxRestFours(matrix.k);
+  AlignedBuffer fours(2 * most * sizeof(RestFour));
+  std::vector<uint32_t> counts(matrix.groups());
+  starts_.reserve(matrix.panel_count() * matrix.groups() + 1);
   starts_.push_back(0);
   for (size_t panel = 0; panel < matrix.panel_count(); ++panel) {
-    RestPair* found = pairs.As<RestPair>();
+    RestFour* found = fours.As<RestFour>();
     const size_t count = BoundPanel({.matrix = &matrix,
                                      .panel = panel,
                                      .bounded = panels_.As<int8_t>() + panel * panel_bytes,
@@ -30,7 +30,7 @@ BoundedWeights::BoundedWeights(const PackedMatrix& matrix)
                                      .rests = found,
                                      .scratch = found + most});
     rests_.insert(rests_.end(), found, found + count);
-    for (const uint32_t of_column : counts) starts_.push_back(starts_.back() + of_column);
+    for (const uint32_t of_group : counts) starts_.push_back(starts_.back() + of_group);
   }
   rests_.shrink_to_fit();
 }

@@ -25,7 +25,7 @@ class BoundedWeights {
  private:
   AlignedBuffer panels_;
   std::vector<uint32_t> starts_;
-  std::vector<RestPair> rests_;
+  std::vector<RestFour> rests_;
 };
 
 // Weights that were read and are not read again soon.

@@ -69,16 +69,23 @@ void SumFours(const int8_t* step, FourSums* sums) {
 
 // Rests of the columns of a panel's group, as they are met.
 struct ColumnRests {
-  RestPair* pairs;  // [16, capacity]
+  RestFour* fours;  // [16, capacity]
   size_t capacity;
   uint32_t counts[kPanelColumns];  // of rests
 
+  void Clear() {
+    for (size_t c = 0; c < kPanelColumns; ++c) counts[c] = 0, StartFour(c, 0);
+  }
+  void StartFour(size_t column, size_t four) {
+    fours[column * capacity + four] = {{static_cast<uint16_t>(column * kMaxBoundedInputs), 0, 0, 0},
+                                       {0, 0, 0, 0}};
+  }
   void Add(size_t column, size_t k, int value) {
-    RestPair& pair = pairs[column * capacity + counts[column] / 2];
-    const size_t at = counts[column]++ % 2;
-    pair.k[at] = static_cast<uint16_t>(k);
-    pair.value[at] = static_cast<int16_t>(value);
-    if (at == 0) pair.k[1] = pair.k[0], pair.value[1] = 0;
+    const size_t index = counts[column]++;
+    if (index % 4 == 0) StartFour(column, index / 4);
+    RestFour& four = fours[column * capacity + index / 4];
+    four.place[index % 4] = static_cast<uint16_t>(four.place[index % 4] + k);
+    four.value[index % 4] = static_cast<int16_t>(value);
   }
 };
 
@@ -102,7 +109,7 @@ void BoundFour(size_t four, int excess, size_t k, int8_t* step, ColumnRests* res
 
 // Inputs [begin, end) of a panel.
 void BoundGroup(size_t begin, size_t end, int8_t* panel, ColumnRests* rests) {
-  for (uint32_t& count : rests->counts) count = 0;
+  rests->Clear();
   FourSums sums;
   for (size_t k = begin; k < end; k += kInputsOfStep) {
     int8_t* step = panel + k * kPanelColumns;
@@ -122,17 +129,18 @@ size_t BoundPanelOf(const BoundPanelArgs& args) {
   const PackedMatrix& b = *args.matrix;
   const size_t bytes = PackedPanelBytes(b.layout, b.k), padded = bytes / kPanelColumns;
   std::memcpy(args.bounded, static_cast<const int8_t*>(b.panels) + args.panel * bytes, bytes);
-  ColumnRests rests = {args.scratch, padded, {}};
-  RestPair* to = args.rests;
+  ColumnRests rests = {args.scratch, padded / 4 + 1, {}};
+  RestFour* to = args.rests;
   for (size_t g = 0; g < b.groups(); ++g) {
+    const RestFour* first = to;
     const bool last = g + 1 == b.groups();
     BoundGroup(g == 0 ? 0 : b.split, last ? padded : b.split, args.bounded, &rests);
     for (size_t c = 0; c < kPanelColumns; ++c) {
-      const size_t pairs = DivCeil(rests.counts[c], 2);
-      std::memcpy(to, rests.pairs + c * rests.capacity, pairs * sizeof(RestPair));
-      args.counts[g * kPanelColumns + c] = static_cast<uint32_t>(pairs);
-      to += pairs;
+      const size_t fours = HWY_MAX(1, DivCeil(rests.counts[c], 4));
+      std::memcpy(to, rests.fours + c * rests.capacity, fours * sizeof(RestFour));
+      to += fours;
     }
+    args.counts[g] = static_cast<uint32_t>(to - first);
   }
   return static_cast<size_t>(to - args.rests);
 }

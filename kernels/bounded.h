@@ -17,41 +17,44 @@
 
 namespace pozor {
 
-// Rests of two inputs of a column; an odd one stands beside itself with the value 0.
-struct RestPair {
-  uint16_t k[2];
-  int16_t value[2];
+// Inputs of a matrix that can be bounded: a rest's place has 12 bits for them.
+inline constexpr size_t kMaxBoundedInputs = 4096;
+
+// Rests of four inputs of a column. Those that a column has too few have the value 0.
+struct RestFour {
+  uint16_t place[4];  // inputs; in the first one, 4096 times the column of the panel beside it
+  int16_t value[4];
+
+  size_t first_input() const { return place[0] % kMaxBoundedInputs; }
+  size_t column() const { return place[0] / kMaxBoundedInputs; }
 };
 
 // A matrix in two parts; the memory belongs to the engine.
 struct BoundedS8 {
   const int8_t* panels = nullptr;  // as PackedMatrix::panels
-  // Rests of column c of a panel's group g are rests[starts[i]] to rests[starts[i + 1]] with
-  // i = (panel * groups + g) * 16 + c. [panel_count * groups * 16 + 1]
+  // Rests of a panel's group g are rests[starts[i]] to rests[starts[i + 1]] with i = panel * groups
+  // + g, column after column, at least one four each. [panel_count * groups + 1]
   const uint32_t* starts = nullptr;
-  const RestPair* rests = nullptr;
+  const RestFour* rests = nullptr;
 };
 
 // True if the int8 kernels of the active tier multiply faster with PackedMatrix::bounded.
 bool PrefersBoundedS8();
 
-// Inputs of a matrix that can be bounded: a rest's k has 16 bits.
-inline constexpr size_t kMaxBoundedInputs = 65536;
-
-// One panel of a kS8x16x4 matrix whose weights are in [-127, 127].
+// One panel of a kS8x16x4 matrix of at most kMaxBoundedInputs inputs.
 struct BoundPanelArgs {
   const PackedMatrix* matrix = nullptr;
   size_t panel = 0;
   int8_t* bounded = nullptr;    // the panel, PackedPanelBytes() of it
-  uint32_t* counts = nullptr;   // [groups, 16]: pairs of each column
-  RestPair* rests = nullptr;    // room for MaxRestPairs(): column after column, group after group
-  RestPair* scratch = nullptr;  // as much again
+  uint32_t* counts = nullptr;   // [groups]: fours of rests of each group
+  RestFour* rests = nullptr;    // room for MaxRestFours(): group after group
+  RestFour* scratch = nullptr;  // as much again
 };
 
-// Pairs that a panel has at most.
-constexpr size_t MaxRestPairs(size_t k) { return RoundUp(k, 64) * kPanelColumns; }
+// Fours of rests that a panel has at most.
+constexpr size_t MaxRestFours(size_t k) { return (RoundUp(k, 64) / 4 + 2) * kPanelColumns; }
 
-// Returns the number of pairs.
+// Returns the number of fours.
 size_t BoundPanel(const BoundPanelArgs& args);
 
 }  // namespace pozor

@@ -223,54 +223,70 @@ void MakeColumns(const QuantizedRows& rows, size_t count, size_t inputs, size_t 
   }
 }
 
-// sums[kGroups * 16] of a column's rests.
+// running[(c + 1) * kGroups * 16 + row]: the sum of a row's products with the rests of columns 0 to
+// c. Sums that run on over all columns need no branch where a column ends, which none could
+// foresee.
 template <size_t kGroups>
-void MultiplyRests(const RestPair* begin, const RestPair* end, const int16_t* columns,
-                   size_t padded_rows, int32_t* HWY_RESTRICT sums) {
+void MultiplyRests(const RestFour* begin, const RestFour* end, const int16_t* columns,
+                   int32_t* HWY_RESTRICT running) {
   const D16x16 d16;
   const D32x8 d32;
+  constexpr size_t kRows = kGroups * kGroupRows;
   hn::Vec<D32x8> low[kGroups], high[kGroups];
-  HWY_UNROLL(4)
-  for (size_t i = 0; i < kGroups; ++i) low[i] = high[i] = hn::Zero(d32);
-  for (const RestPair* pair = begin; pair != end; ++pair) {
-    int32_t values;
-    hwy::CopyBytes<sizeof(values)>(pair->value, &values);
-    const auto factors = hn::BitCast(d16, hn::Set(d32, values));
-    const int16_t* first = columns + pair->k[0] * padded_rows;
-    const int16_t* second = columns + pair->k[1] * padded_rows;
-    HWY_UNROLL(4)
-    for (size_t i = 0; i < kGroups; ++i) {
-      const auto a = hn::Load(d16, first + i * kGroupRows);
-      const auto b = hn::Load(d16, second + i * kGroupRows);
-      low[i] =
-          hn::Add(low[i], hn::WidenMulPairwiseAdd(d32, hn::InterleaveLower(d16, a, b), factors));
-      high[i] =
-          hn::Add(high[i], hn::WidenMulPairwiseAdd(d32, hn::InterleaveUpper(d16, a, b), factors));
-    }
-  }
-  HWY_UNROLL(4)
+  HWY_UNROLL(2)
   for (size_t i = 0; i < kGroups; ++i) {
-    hn::Store(low[i], d32, sums + i * kGroupRows);
-    hn::Store(high[i], d32, sums + i * kGroupRows + kGroupRows / 2);
+    low[i] = high[i] = hn::Zero(d32);
+    hn::Store(low[i], d32, running + i * kGroupRows);
+    hn::Store(high[i], d32, running + i * kGroupRows + kGroupRows / 2);
+  }
+  const auto factors = [&](const int16_t* values) HWY_ATTR __attribute__((always_inline)) {
+    int32_t pair;
+    hwy::CopyBytes<sizeof(pair)>(values, &pair);
+    return hn::BitCast(d16, hn::Set(d32, pair));
+  };
+  for (const RestFour* four = begin; four != end; ++four) {
+    const int16_t* inputs[4] = {columns + four->first_input() * kRows,
+                                columns + four->place[1] * kRows, columns + four->place[2] * kRows,
+                                columns + four->place[3] * kRows};
+    const auto first = factors(four->value), second = factors(four->value + 2);
+    int32_t* to = running + (four->column() + 1) * kRows;
+    HWY_UNROLL(2)
+    for (size_t i = 0; i < kGroups; ++i) {
+      const auto a = hn::Load(d16, inputs[0] + i * kGroupRows);
+      const auto b = hn::Load(d16, inputs[1] + i * kGroupRows);
+      const auto c = hn::Load(d16, inputs[2] + i * kGroupRows);
+      const auto d = hn::Load(d16, inputs[3] + i * kGroupRows);
+      const auto low_ab = hn::WidenMulPairwiseAdd(d32, hn::InterleaveLower(d16, a, b), first);
+      const auto high_ab = hn::WidenMulPairwiseAdd(d32, hn::InterleaveUpper(d16, a, b), first);
+      const auto low_cd = hn::WidenMulPairwiseAdd(d32, hn::InterleaveLower(d16, c, d), second);
+      const auto high_cd = hn::WidenMulPairwiseAdd(d32, hn::InterleaveUpper(d16, c, d), second);
+      low[i] = hn::Add(low[i], hn::Add(low_ab, low_cd));
+      high[i] = hn::Add(high[i], hn::Add(high_ab, high_cd));
+      hn::Store(low[i], d32, to + i * kGroupRows);
+      hn::Store(high[i], d32, to + i * kGroupRows + kGroupRows / 2);
+    }
   }
 }
 
-using MultiplyRestsFunction = void (*)(const RestPair*, const RestPair*, const int16_t*, size_t,
-                                       int32_t*);
+using MultiplyRestsFunction = void (*)(const RestFour*, const RestFour*, const int16_t*, int32_t*);
 constexpr MultiplyRestsFunction kMultiplyRests[kBlockRows / kGroupRows] = {&MultiplyRests<1>,
                                                                            &MultiplyRests<2>};
 
-// Eight rows of four columns: from[column * stride + row] to to[row * 16 + column].
+// Eight rows of four columns, to[row * 16 + column], from sums that run on over columns:
+// from[column * stride + row] is what the columns before it amount to.
 void TransposeSums(const int32_t* HWY_RESTRICT from, size_t stride, int32_t* HWY_RESTRICT to) {
   const D32x8 d32;
   const hn::Repartition<int64_t, D32x8> d64;
-  const auto c0 = hn::Load(d32, from), c1 = hn::Load(d32, from + stride);
-  const auto c2 = hn::Load(d32, from + 2 * stride), c3 = hn::Load(d32, from + 3 * stride);
+  hn::Vec<D32x8> until[5], of[4];
+  HWY_UNROLL(5)
+  for (size_t c = 0; c < 5; ++c) until[c] = hn::Load(d32, from + c * stride);
+  HWY_UNROLL(4)
+  for (size_t c = 0; c < 4; ++c) of[c] = hn::Sub(until[c + 1], until[c]);
   const auto pairs = [&](auto a, auto b, bool upper) HWY_ATTR {
     return hn::BitCast(d64, upper ? hn::InterleaveUpper(d32, a, b) : hn::InterleaveLower(a, b));
   };
-  const auto low01 = pairs(c0, c1, false), low23 = pairs(c2, c3, false);
-  const auto high01 = pairs(c0, c1, true), high23 = pairs(c2, c3, true);
+  const auto low01 = pairs(of[0], of[1], false), low23 = pairs(of[2], of[3], false);
+  const auto high01 = pairs(of[0], of[1], true), high23 = pairs(of[2], of[3], true);
   const auto store = [&](auto rows, size_t row) HWY_ATTR {  // rows `row` and `row + 4`
     const auto both = hn::BitCast(d32, rows);
     const hn::Half<D32x8> half;
@@ -291,18 +307,14 @@ struct RowBlock {
   size_t padded;           // a multiple of 16
 };
 
-// sums[padded, 16] = the products with a group's rests; starts: [16 + 1]
-void MultiplyAllRests(const RowBlock& block, const BoundedS8& b, const uint32_t* starts,
+// sums[padded, 16] = the products with the rests of a panel's group.
+void MultiplyAllRests(const RowBlock& block, const RestFour* begin, const RestFour* end,
                       int32_t* sums) {
-  alignas(kAlignment) int32_t columns[kPanelColumns * kBlockRows];
-  const MultiplyRestsFunction multiply = kMultiplyRests[block.padded / kGroupRows - 1];
-  for (size_t c = 0; c < kPanelColumns; ++c) {
-    multiply(b.rests + starts[c], b.rests + starts[c + 1], block.columns, block.padded,
-             columns + c * block.padded);
-  }
+  alignas(kAlignment) int32_t running[(kPanelColumns + 1) * kBlockRows];
+  kMultiplyRests[block.padded / kGroupRows - 1](begin, end, block.columns, running);
   for (size_t row = 0; row < block.padded; row += 8) {
     for (size_t c = 0; c < kPanelColumns; c += 4) {
-      TransposeSums(columns + c * block.padded + row, block.padded, sums + row * kPanelColumns + c);
+      TransposeSums(running + c * block.padded + row, block.padded, sums + row * kPanelColumns + c);
     }
   }
 }
@@ -351,8 +363,9 @@ void MultiplyBlocks(const GemmArgs& args) {
       for (size_t g = 0; g < groups; ++g) {
         const size_t begin = g == 0 ? 0 : b.split, end = g + 1 == groups ? inputs : b.split;
         int32_t* group_sums = sums + g * kTileSize;
-        const size_t first = (panel * groups + g) * kPanelColumns;
-        MultiplyAllRests(block, *b.bounded, b.bounded->starts + first, group_sums);
+        const uint32_t* starts = b.bounded->starts + panel * groups + g;
+        MultiplyAllRests(block, b.bounded->rests + starts[0], b.bounded->rests + starts[1],
+                         group_sums);
         MultiplyBounded(block, b.bounded->panels + panel * panel_bytes, begin, end, group_sums);
       }
       const FinishedTile tile = {values, row, count, panel, 1, b.n};

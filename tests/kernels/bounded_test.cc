@@ -45,7 +45,7 @@ void CheckParts(const ReferenceWeights& weights) {
   const PackedMatrix& b = packed.matrix();
   const size_t panel_bytes = PackedPanelBytes(b.layout, b.k), padded_k = panel_bytes / 16;
   std::vector<int> sums(padded_k * b.panel_count() * 16, 0);  // [n, padded k]
-  size_t unbounded = 0, empty_rests = 0, outside = 0;
+  size_t unbounded = 0, gaps = 0, outside = 0;
   for (size_t n = 0; n < b.panel_count() * 16; ++n) {
     for (size_t k = 0; k < padded_k; ++k) {
       sums[n * padded_k + k] = b.bounded->panels[PackedS8Index(b.k, k, n)];
@@ -60,21 +60,26 @@ void CheckParts(const ReferenceWeights& weights) {
         unbounded += above > 128 || below > 128;
       }
     }
-    for (size_t g = 0; g < b.groups(); ++g) {
-      const size_t begin = g == 0 ? 0 : b.split, end = g + 1 < b.groups() ? b.split : b.k;
-      const uint32_t* starts = b.bounded->starts + (n / 16 * b.groups() + g) * 16 + n % 16;
-      for (uint32_t i = starts[0]; i < starts[1]; ++i) {
-        const RestPair& pair = b.bounded->rests[i];
-        empty_rests += pair.value[0] == 0;
-        for (const size_t which : {0, 1}) {
-          sums[n * padded_k + pair.k[which]] += pair.value[which];
-          outside += pair.k[which] < begin || pair.k[which] >= end;
-        }
+  }
+  for (size_t i = 0; i < b.panel_count() * b.groups(); ++i) {
+    const size_t panel = i / b.groups(), g = i % b.groups();
+    const size_t begin = g == 0 ? 0 : b.split, end = g + 1 < b.groups() ? b.split : padded_k;
+    size_t column = 0;  // ascending, every one there
+    for (uint32_t at = b.bounded->starts[i]; at < b.bounded->starts[i + 1]; ++at) {
+      const RestFour& four = b.bounded->rests[at];
+      gaps += four.column() != column && four.column() != column + 1;
+      column = four.column();
+      for (size_t which = 0; which < 4; ++which) {
+        if (four.value[which] == 0) continue;
+        const size_t input = which == 0 ? four.first_input() : four.place[which];
+        outside += input < begin || input >= end;
+        sums[(panel * 16 + column) * padded_k + input] += four.value[which];
       }
     }
+    gaps += column != 15;
   }
   CHECK(unbounded == 0);
-  CHECK(empty_rests == 0);
+  CHECK(gaps == 0);
   CHECK(outside == 0);
   size_t different = 0;
   for (size_t n = 0; n < weights.n; ++n) {

@@ -114,12 +114,13 @@ PackedS8Buffer::PackedS8Buffer(const WeightView& weight, size_t split) {
 
 void PackedS8Buffer::Bound() {
 #if defined(__x86_64__)
+  if (matrix_.k > kMaxBoundedInputs) return;
   const size_t panel_bytes = PackedPanelBytes(matrix_.layout, matrix_.k);
-  const size_t panels = matrix_.panel_count(), columns = matrix_.groups() * kPanelColumns;
+  const size_t panels = matrix_.panel_count();
   bounded_panels_.assign(panels * panel_bytes + 64, 0);
   int8_t* bounded = bounded_panels_.data() + Aligned(bounded_panels_, 0);
-  std::vector<RestPair> found(MaxRestPairs(matrix_.k)), scratch(MaxRestPairs(matrix_.k));
-  std::vector<uint32_t> counts(columns);
+  std::vector<RestFour> found(MaxRestFours(matrix_.k)), scratch(MaxRestFours(matrix_.k));
+  std::vector<uint32_t> counts(matrix_.groups());
   starts_ = {0};
   for (size_t p = 0; p < panels; ++p) {
     const size_t count = BoundPanel({.matrix = &matrix_,
@@ -129,7 +130,7 @@ void PackedS8Buffer::Bound() {
                                      .rests = found.data(),
                                      .scratch = scratch.data()});
     rests_.insert(rests_.end(), found.begin(), found.begin() + static_cast<ptrdiff_t>(count));
-    for (const uint32_t of_column : counts) starts_.push_back(starts_.back() + of_column);
+    for (const uint32_t of_group : counts) starts_.push_back(starts_.back() + of_group);
   }
   bounded_ = std::make_unique<BoundedS8>(BoundedS8{bounded, starts_.data(), rests_.data()});
   matrix_.bounded = bounded_.get();

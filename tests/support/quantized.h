@@ -68,7 +68,7 @@ class PackedS8Buffer {
   PackedMatrix matrix_;
   std::vector<int8_t> bounded_panels_;
   std::vector<uint32_t> starts_;
-  std::vector<RestPair> rests_;
+  std::vector<RestFour> rests_;
   std::unique_ptr<BoundedS8> bounded_;
 };
 
