@@ -15,7 +15,7 @@
 namespace pozor::test {
 
 bool RunsHere(const GemmKernel& kernel) {
-  return CpuRunsTier(kernel.tier) || (kernel.tier == CpuTier::kAmx && AmxEmulator::Available());
+  return CpuRunsTier(kernel.tier) || (kernel.tier == CpuTier::kAmx && AmxEmulator::Alive());
 }
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -282,6 +282,7 @@ bool Execute(const Instruction& in) {
 }
 
 struct sigaction previous;
+int alive = 0;  // emulators; tests make them on one thread
 
 void OnIllegalInstruction(int, siginfo_t*, void* opaque) {
   auto* context = static_cast<ucontext_t*>(opaque);
@@ -302,9 +303,15 @@ AmxEmulator::AmxEmulator() {
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   sigaction(SIGILL, &action, &previous);
+  ++alive;
 }
 
-AmxEmulator::~AmxEmulator() { sigaction(SIGILL, &previous, nullptr); }
+AmxEmulator::~AmxEmulator() {
+  --alive;
+  sigaction(SIGILL, &previous, nullptr);
+}
+
+bool AmxEmulator::Alive() { return alive > 0 && Available(); }
 
 bool AmxEmulator::Available() { return CpuRunsTier(CpuTier::kAvx512); }
 
@@ -319,6 +326,7 @@ unsigned long AmxEmulator::Count() { return emulated.load(std::memory_order_rela
 
 AmxEmulator::AmxEmulator() = default;
 AmxEmulator::~AmxEmulator() = default;
+bool AmxEmulator::Alive() { return false; }
 bool AmxEmulator::Available() { return false; }
 const char* AmxEmulator::Description() { return "none: AMX is x86-64's"; }
 unsigned long AmxEmulator::Count() { return 0; }

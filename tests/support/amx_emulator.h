@@ -22,13 +22,16 @@ class AmxEmulator {
 
   // "native AMX", "emulated: no AMX", or "none: " and why.
   static const char* Description();
+  // True while an emulator is alive and has what it needs.
+  static bool Alive();
   // False on other architectures, and without AVX-512, which the kernels around the tiles need.
   static bool Available();
   // Instructions emulated so far, on all threads.
   static unsigned long Count();
 };
 
-// True if `kernel` can be run here while an AmxEmulator is alive, whatever the tier cap.
+// True if `kernel` can be run here and now, whatever the tier cap: an AMX kernel on a CPU without
+// AMX only while an AmxEmulator is alive.
 bool RunsHere(const GemmKernel& kernel);
 
 }  // namespace pozor::test
