@@ -34,6 +34,8 @@ PEERS = {
     "openvino-int8-streams": ("run", "openvino", "int8", True, {}),
     "ctranslate2-int8": ("run", "ctranslate2", "int8", False, {}),
     "ctranslate2-int8-streams": ("run", "ctranslate2", "int8", True, {}),
+    "ctranslate2-avx512-int8": ("run", "ctranslate2", "int8", False, {"CT2_FORCE_CPU_ISA": "AVX512"}),
+    "ctranslate2-avx512-int8-streams": ("run", "ctranslate2", "int8", True, {"CT2_FORCE_CPU_ISA": "AVX512"}),
 }
 
 
