@@ -55,15 +55,6 @@ inline constexpr size_t kTileMaxRows = TileRows(kTileMinVectors);
 // short.
 inline constexpr size_t kTileUnroll = HWY_TARGET == HWY_AVX2 ? 4 : 1;
 
-// Says, on AVX2, that a vector is read once more here: g++ 12, with 16 registers, otherwise moves
-// or spills sums in an unrolled loop. Emits no instruction.
-template <class V>
-HWY_INLINE void HoldOperand([[maybe_unused]] const V& vector) {
-#if HWY_TARGET == HWY_AVX2
-  asm volatile("" : : "x"(vector.raw));
-#endif
-}
-
 // Where the steps of an unrolled loop read an operand. kStride: elements from step to step, or 0 if
 // only the run time knows them: then the pointer goes on at every step, which costs an instruction,
 // since offsets of several steps would not fit the registers.

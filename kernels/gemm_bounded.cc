@@ -40,14 +40,6 @@ constexpr size_t kTileRows = HWY_TARGET == HWY_AVX3 ? 6 : 3;
 constexpr size_t kInputsOfStep = 8;
 constexpr size_t kUnroll = 2;  // groups are multiples of 16 inputs
 
-// Says that a vector is read once more here, which keeps g++ 12 from moving or spilling it before.
-// Emits no instruction.
-HWY_INLINE void Hold([[maybe_unused]] const VI& vector) {
-#if HWY_TARGET == HWY_AVX2
-  asm volatile("" : : "x"(vector.raw));
-#endif
-}
-
 // Tiles one below another.
 struct ByteTiles {
   const uint8_t* rows;  // at the group's first input
@@ -126,7 +118,7 @@ HWY_INLINE void MultiplyTileBytes(const ByteTiles& tile, int32_t* HWY_RESTRICT s
       HWY_UNROLL(2)
       for (size_t v = 0; v < kPanelVectors; ++v) {
         acc[i][v] = hn::Add(acc[i][v], sums_of_fours[v]);
-        Hold(acc[i][v]);
+        HoldOperand(acc[i][v]);
       }
     }
   };

@@ -35,13 +35,6 @@ constexpr size_t kUnroll = HWY_TARGET == HWY_AVX3 ? 4 : HWY_TARGET == HWY_AVX2 ?
 // told that every operand of a product is read once more behind it.
 constexpr bool kHoldsOperands = HWY_TARGET == HWY_AVX2;
 
-// Tells it so. Emits no instruction.
-HWY_INLINE void Hold([[maybe_unused]] const VF& operand) {
-#if HWY_TARGET == HWY_AVX2
-  asm volatile("" : : "x"(operand.raw));
-#endif
-}
-
 struct TileInputs {
   const float* a;  // first row
   size_t a_stride;
@@ -135,7 +128,7 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
         HWY_UNROLL(8)
         for (size_t i = 0; i < kRows; ++i) {
           acc[i][v] = hn::MulAdd(column_a[i], element_b, acc[i][v]);
-          Hold(acc[i][v]);
+          HoldOperand(acc[i][v]);
         }
       }
     } else {
@@ -151,13 +144,13 @@ void MultiplyTile(const TileInputs& in, const DirectOutput& direct, float* HWY_R
         HWY_UNROLL(8)
         for (size_t v = 0; v < kVectors; ++v) {
           acc[i][v] = hn::MulAdd(element_a, row_b[v], acc[i][v]);
-          Hold(acc[i][v]);
+          HoldOperand(acc[i][v]);
         }
-        Hold(element_a);
+        HoldOperand(element_a);
       }
       HWY_UNROLL(8)
       for (size_t v = 0; v < kVectors; ++v) {
-        Hold(row_b[v]);
+        HoldOperand(row_b[v]);
       }
     }
     if constexpr (kUnroll > 1 && !kHoldsOperands) {

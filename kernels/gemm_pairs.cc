@@ -25,15 +25,6 @@ namespace {
 
 using VI = hn::Vec<DI32>;
 
-// Says that a vector is read once more here, which keeps g++ 12 from moving or spilling it before.
-// Emits no instruction. A weaker word than POZOR_KEEP_IN_REGISTER, which costs the wide tile of six
-// rows its last register.
-HWY_INLINE void Hold([[maybe_unused]] const VI& vector) {
-#if HWY_TARGET == HWY_AVX2
-  asm volatile("" : : "x"(vector.raw));
-#endif
-}
-
 // sums[v] += pair * weights[v]. On AVX2 all products come before the sums: a sum right behind its
 // product takes a multiplying pipe more often.
 template <size_t kVectors>
@@ -49,7 +40,7 @@ HWY_INLINE void AddProducts(int32_t pair, const hn::Vec<D16>* weights, VI* sums)
   HWY_UNROLL(4)
   for (size_t v = 0; v < kVectors; ++v) {
     sums[v] = hn::Add(sums[v], products[v]);
-    Hold(sums[v]);
+    HoldOperand(sums[v]);
   }
 }
 

@@ -33,7 +33,7 @@
 // reachable through a table whose row checks the CPU.
 #define POZOR_EXTRA_ISA(isa) __attribute__((target(HWY_TARGET_STR isa)))
 
-// Names only, no functions, hence no HWY_BEFORE_NAMESPACE().
+HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -49,6 +49,18 @@ using VF = hn::Vec<DF>;
 inline constexpr size_t kLanes = HWY_MAX_LANES_D(DF);  // lanes of one VF
 inline constexpr size_t kPanelVectors = 16 / kLanes;   // VF a 16-column panel row: 1, 2 or 4
 
+// Says, on AVX2, that an operand or a sum is read once more here: g++ 12, with 16 registers,
+// otherwise moves or spills sums in an unrolled loop. Emits no instruction. A weaker word than
+// POZOR_KEEP_IN_REGISTER, which says that the vector changes as well and costs a tile that fills
+// the registers its last one.
+template <class V>
+HWY_INLINE void HoldOperand([[maybe_unused]] const V& vector) {
+#if HWY_TARGET == HWY_AVX2
+  asm volatile("" : : "x"(vector.raw));
+#endif
+}
+
 }  // namespace pozor::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
 
 #endif  // POZOR_KERNELS_SIMD_INL_H_
