@@ -56,8 +56,10 @@ case ${1:-} in
     begin "$6"
     write_sources deb-src "$2" ''
     private_apt update
-    # Without the package's description, which some mirrors lack, the archive is still the one.
-    private_apt source --download-only "$3" || [[ -f $work/$4 ]]
+    # Some mirrors lack the package's description, of which apt complains. The archive is the one all
+    # the same, so what apt says counts only where that is missing too.
+    private_apt source --download-only "$3" 2>"$work/errors" || true
+    [[ -f $work/$4 ]] || { cat "$work/errors" >&2; exit 1; }
     (cd "$work" && echo "$5  $4" | sha256sum --check --quiet)
     tar -xf "$work/$4" -C "$work/tree" --strip-components=1
     finish
