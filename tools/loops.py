@@ -36,12 +36,15 @@ CPUS = {
     "sapphirerapids": ("x86_64", "icelake-server", INTEL),
     "znver4": ("x86_64", "znver4", ZEN4),
     "alderlake": ("x86_64", "alderlake", []),
+    "znver3": ("x86_64", "znver3", []),
+    "skylake": ("x86_64", "skylake", []),
     "neoverse-n1": ("aarch64", "neoverse-n1", []),
     "neoverse-v1": ("aarch64", "neoverse-v1", []),
 }
 
 SERVERS = ("sapphirerapids", "znver4")
 SPR, ZEN, ADL = ("sapphirerapids",), ("znver4",), ("alderlake",)
+NO_VNNI = ("znver3", "skylake")
 ARM, V1 = ("neoverse-n1", "neoverse-v1"), ("neoverse-v1",)
 FMA, DOT, TILE = r"vfn?m(add|sub)\d+ps", r"vpdpbusd", r"tdp\w+"
 # Loops of GEMMs are named after the rows of gemm_kernels.inc.
@@ -49,12 +52,14 @@ FMA, DOT, TILE = r"vfn?m(add|sub)\d+ps", r"vpdpbusd", r"tdp\w+"
 LOOPS = [
     ("f32 8x48", SERVERS, "gemm_f32", r"AVX3.*MultiplyTile<8ul, 3ul>", FMA),
     ("f32 6x64", SERVERS, "gemm_f32", r"AVX3.*MultiplyTile<6ul, 4ul>", FMA),
-    ("f32 6x16", ADL, "gemm_f32", r"AVX2.*MultiplyTile<6ul, 1ul>", FMA),
+    ("f32 6x16", ADL + NO_VNNI, "gemm_f32", r"AVX2.*MultiplyTile<6ul, 1ul>", FMA),
     ("f32 6x16", ARM, "gemm_f32", r"NEON.*MultiplyTile<6ul, 1ul>", r"fmla"),
     ("int8 8x48", SERVERS, "gemm_vnni", r"AVX3.*MultiplyTile<8ul, 3ul>", DOT),
     ("int8 6x64", SERVERS, "gemm_vnni", r"AVX3.*MultiplyTile<6ul, 4ul>", DOT),
     ("int8 6x16", ADL, "gemm_vnni", r"AVX2.*MultiplyTile<6ul, 1ul>", DOT),
     ("int8 16x16 pairs", SERVERS, "gemm_pairs", r"AVX3.*MultiplyTilePairs<16ul", r"vpmaddwd"),
+    ("int8 3x16 bounded", NO_VNNI, "gemm_bounded", r"AVX2.*MultiplyTiles<3ul>",
+     r"vpmadd(ubsw|wd)"),
     ("int8 6x16 SDOT", ARM, "gemm_s8_arm", r"MultiplyTileDot<6ul", r"sdot"),
     ("int8 12x16 SMMLA", V1, "gemm_s8_arm", r"MultiplyTileMatrix<6ul", r"smmla"),
     ("int8 32x32 tiles", SPR, "gemm_amx", r"MultiplyBytes", TILE),
