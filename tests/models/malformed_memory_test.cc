@@ -34,8 +34,8 @@ constexpr size_t kMostBytes = size_t{64} << 20;
 struct Cost {
   int code = 0;  // 0: loaded, 1: refused
   bool ended = false;
-  double seconds = 0;  // of processor time
-  size_t bytes = 0;  // the largest resident set
+  double seconds = 0;  // of a processor
+  size_t bytes = 0;    // the largest resident set
 };
 
 // Loads or refuses the file as a user of its kind would.
