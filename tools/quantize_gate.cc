@@ -81,6 +81,7 @@ std::vector<size_t> NearestTen(const Rows& rows, size_t query) {
   std::partial_sort(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(count),
                     others.end());
   std::vector<size_t> nearest;
+  nearest.reserve(count);
   for (size_t i = 0; i < count; ++i) nearest.push_back(others[i].second);
   std::sort(nearest.begin(), nearest.end());
   return nearest;

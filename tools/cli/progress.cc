@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace pozor::tools {
@@ -21,7 +22,7 @@ std::string Grouped(uint64_t number) {
 
 std::string Clock(double seconds) {
   constexpr double kLongest = 99 * 3600.0;
-  const auto whole = static_cast<unsigned>(std::clamp(seconds, 0.0, kLongest) + 0.5);
+  const auto whole = static_cast<unsigned>(std::lround(std::clamp(seconds, 0.0, kLongest)));
   char text[32];
   if (whole >= 3600) {
     std::snprintf(text, sizeof text, "%u:%02u:%02u", whole / 3600, whole / 60 % 60, whole % 60);

@@ -253,6 +253,7 @@ Result<std::vector<LoadedResult>> SplitEngines(const LoadedResult& loaded,
   }
   if (!base.empty()) std::rotate(engines.begin(), first, first + 1);
   std::vector<LoadedResult> parts;
+  parts.reserve(engines.size());
   for (const std::string& engine : engines) parts.push_back(OnlyEngine(loaded, engine));
   return parts;
 }

@@ -152,7 +152,7 @@ void OutputFile::UseThread() {
     behind_ =
         std::make_unique<WriteBehind>([this](std::string_view bytes) { return WriteAll(bytes); });
   } catch (const std::system_error&) {
-    // No thread to be had: Write() writes.
+    behind_ = nullptr;  // no thread to be had: Write() writes
   }
 }
 
