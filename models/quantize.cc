@@ -25,6 +25,13 @@ std::string KernelOf(const LayerPrecision* layer, ProductKind kind) {
   return std::string(FindGemmKernel(LayoutOf(format), kManyRows).name);
 }
 
+// What happens to the inputs of bf16 weights is the CPU's, so no plan and no prepared file has it.
+std::string ReasonOf(const ProductChoice& choice, const std::string& kernel) {
+  if (choice.format != NumberFormat::kBf16) return choice.reason;
+  const bool widened = kernel.find("-f32bf16") != kernel.npos;
+  return choice.reason + (widened ? "; inputs stay f32" : "; inputs rounded to bf16 as well");
+}
+
 }  // namespace
 
 std::vector<std::string_view> CalibrationTexts() {
@@ -120,9 +127,10 @@ std::vector<ProductLine> DescribeProducts(const Encoder& encoder) {
       const ProductChoice choice = choices == nullptr
                                        ? ProductChoice{NumberFormat::kF32, "as the model is stored"}
                                        : (*choices)[product];
+      const std::string kernel = KernelOf(choices, product);
       lines.push_back({place, at, label, std::string(ProductName(product)),
-                       std::string(NumberFormatName(choice.format)), KernelOf(choices, product),
-                       choice.reason});
+                       std::string(NumberFormatName(choice.format)), kernel,
+                       ReasonOf(choice, kernel)});
     }
   }
   return lines;
@@ -139,12 +147,10 @@ std::string PrecisionName(const Encoder& encoder) {
 }
 
 std::string PrecisionText(const Encoder& encoder) {
-  std::string text = PrecisionName(encoder);
-  if (HasFormat(encoder.precision(), NumberFormat::kInt8) &&
-      HasFormat(encoder.precision(), NumberFormat::kBf16)) {
-    text += " with bf16 products, whose bits depend on the CPU";
-  }
-  return text;
+  const std::string name = PrecisionName(encoder);
+  if (!HasFormat(encoder.precision(), NumberFormat::kBf16)) return name;
+  const bool mixed = HasFormat(encoder.precision(), NumberFormat::kInt8);
+  return name + (mixed ? " with bf16 products" : "") + ", whose bits depend on the CPU";
 }
 
 }  // namespace pozor

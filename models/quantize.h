@@ -61,7 +61,7 @@ std::string LayerLabel(const EncoderSpec& spec, size_t place);
 // What engine/precision_plan.h calls its plan.
 std::string PrecisionName(const Encoder& encoder);
 
-// The same for a reader: "int8 with bf16 products, whose bits depend on the CPU".
+// The same for a reader, who learns that the bits of bf16 products depend on the CPU.
 std::string PrecisionText(const Encoder& encoder);
 
 }  // namespace pozor

@@ -128,7 +128,7 @@ void PrintMachine() {
   for (const std::string& name : TierNames()) tiers += (tiers.empty() ? "" : " ") + name;
   PrintField("tiers", tiers);
   PrintField("bits", ActiveTierIsFused()
-                         ? "the same as on every tier with fused multiply-add"
+                         ? "in f32 and int8 the same as on every tier with fused multiply-add"
                          : "within 2e-5 of those of the tiers with fused multiply-add");
   PrintField("threads", std::to_string(plan.threads) + "  (" + plan.reason + ")");
   PrintField("caches", "L1d " + Kibibytes(caches.l1d) + ", L2 " + Kibibytes(caches.l2) + ", L3 " +

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "models/model_impl.h"
+#include "models/quantize.h"
 #include "pozor/pozor.hpp"
 #include "tests/models/encode.h"
 #include "tests/models/golden.h"
@@ -105,6 +107,28 @@ TEST_CASE("bf16 that is no faster than f32 says so") {
     said = said || warning.find("bf16") != warning.npos;
   }
   CHECK(said == IsWidened());
+}
+
+TEST_CASE("what is said of each bf16 product is what the tier does") {
+  const Model model = LoadBf16("bert");
+  const std::vector<std::string> texts = Texts(4);
+  const Encoder& encoder = *model.impl().encoder;
+  CHECK(PrecisionText(encoder) == "bf16, whose bits depend on the CPU");
+  std::vector<float> widened;
+  test::ForEachFusedTier([&](CpuTier) {
+    const std::vector<float> vectors = Encode(model, texts);
+    if (widened.empty() && IsWidened()) widened = vectors;
+    const bool is_f32_maths = test::SameBits(vectors, widened);
+    size_t products = 0;
+    for (const ProductLine& product : DescribeProducts(encoder)) {
+      if (product.precision != "bf16") continue;
+      CAPTURE(product.kernel);
+      CHECK(product.reason == std::string("weights rounded to bf16; sums in f32; inputs ") +
+                                  (is_f32_maths ? "stay f32" : "rounded to bf16 as well"));
+      ++products;
+    }
+    CHECK(products == 4 * model.Info().layers);
+  });
 }
 
 }  // namespace

@@ -151,9 +151,9 @@ TEST_CASE("a precision has one name in every verb") {
     REQUIRE(report.exit_code == 0);
     const std::string said = "\"precision\": \"" + precision + "\"";
     if (!more.empty()) CHECK(report.output.find(said) < report.output.find("products"));
-    const bool mixed = !more.empty() && more[1] == "mixed";
-    const std::string line = "precision     " + precision +
-                             (mixed ? " with bf16 products, whose bits depend on the CPU\n" : "\n");
+    const bool mixed = !more.empty() && more[1] == "mixed", bf16 = precision == "bf16";
+    const std::string line = "precision     " + precision + (mixed ? " with bf16 products" : "") +
+                             (mixed || bf16 ? ", whose bits depend on the CPU\n" : "\n");
     CHECK(testing::Pozor({"info", model}).output.find(line) != std::string::npos);
     for (const std::string& asked : {std::string(), precision}) {
       const auto result = RunOneRow(model, asked);
