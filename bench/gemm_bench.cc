@@ -166,6 +166,7 @@ void BenchGemm(benchmark::State& state, const GemmKernel& kernel, const PeakLoop
 
   // The best tenth is left out: a window cut short by the clock can read above the peak.
   std::vector<double> peaks;
+  peaks.reserve(windows.size());
   for (const Window& window : windows) peaks.push_back(window.peak_after);
   std::sort(peaks.begin(), peaks.end());
   const double best = peaks[peaks.size() * 9 / 10];

@@ -13,7 +13,7 @@ namespace {
 
 using test::MemorySource;
 
-std::shared_ptr<MemorySource> Source(std::vector<std::string> names) {
+std::shared_ptr<MemorySource> Source(const std::vector<std::string>& names) {
   auto source = std::make_shared<MemorySource>();
   for (const std::string& name : names) source->Add(name, {2, 3}, std::vector<float>(6));
   return source;

@@ -48,7 +48,7 @@ void CheckParts(const ReferenceWeights& weights) {
   size_t unbounded = 0, gaps = 0, outside = 0;
   for (size_t n = 0; n < b.panel_count() * 16; ++n) {
     for (size_t k = 0; k < padded_k; ++k) {
-      sums[n * padded_k + k] = b.bounded->panels[PackedS8Index(b.k, k, n)];
+      sums[n * padded_k + k] = int{b.bounded->panels[PackedS8Index(b.k, k, n)]};
     }
     for (size_t k = 0; k < padded_k; k += 8) {
       for (const size_t four : {0, 2}) {
