@@ -29,7 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::DataPath;
-using test::Golden;
 using test::OnnxWriter;
 using test::RawList;
 using Source = Result<std::shared_ptr<const TensorSource>>;
@@ -137,7 +136,7 @@ void CheckRefused(const std::string& folder, std::span<const Hostile> files, Ope
     const Status status = open(DataPath("malformed/" + folder + "/" + name)).status();
     CHECK(watch.Seconds() < test::kFewCpuSeconds);
     CHECK_FALSE(status.ok());
-    const std::string message = status.message();
+    const std::string& message = status.message();
     CAPTURE(message);
     CHECK(message.find(hostile.first) != std::string::npos);
     CHECK(message.find(hostile.second) != std::string::npos);

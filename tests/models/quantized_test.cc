@@ -33,7 +33,7 @@ using testing::TemporaryFolder;
 std::vector<std::string> GoldenFolders() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(DataPath(""))) {
-    const std::filesystem::path folder = entry.path();
+    const std::filesystem::path& folder = entry.path();
     if (!std::filesystem::exists(folder / "golden.json")) continue;
     if (!std::filesystem::exists(folder / "config.json")) continue;
     names.push_back(folder.filename().string());
@@ -267,7 +267,7 @@ Status Use(const std::string& path) {
 void CheckFlippedBytes(Precision precision) {
   Prepared prepared("st-mean-norm", precision);
   REQUIRE(Use(prepared.path()).ok());
-  const std::string good = prepared.bytes();
+  const std::string& good = prepared.bytes();
   // Steps of a prime reach every tensor; the header byte by byte in larger steps.
   for (size_t at = 0; at < good.size(); at += at < 4096 ? 13 : 1009) {
     std::string bad = good;
