@@ -199,6 +199,11 @@ bool CpuRunsTier(CpuTier tier) {
   return std::find(tiers.begin(), tiers.end(), tier) != tiers.end() || RunsForeignTier(tiers, tier);
 }
 
+bool TierAdmits(CpuTier active, CpuTier needed) {
+  if (active == CpuTier::kAvx512 && needed == CpuTier::kAvxVnni) return false;
+  return needed <= active;
+}
+
 CpuTier ActiveCpuTier() {
   const std::vector<CpuTier>& tiers = CachedTiers();
   const int cap = tier_cap.load(std::memory_order_relaxed);

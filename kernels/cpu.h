@@ -45,6 +45,11 @@ std::vector<CpuTier> SupportedCpuTiers();
 // but kernels of zen4 run on it.
 bool CpuRunsTier(CpuTier tier);
 
+// True if what is written for `needed` may run on a CPU that has it while `active` is the tier:
+// every tier includes those below it, but a cap at AVX-512 leaves out dot products of bytes of any
+// kind.
+bool TierAdmits(CpuTier active, CpuTier needed);
+
 // Best supported tier that the cap admits.
 CpuTier ActiveCpuTier();
 

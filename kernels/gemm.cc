@@ -37,9 +37,7 @@ bool AdmitsRows(const GemmKernel& kernel, size_t m) {
 std::span<const GemmKernel> AllGemmKernels() { return kKernels; }
 
 bool IsGemmKernelSupported(const GemmKernel& kernel) {
-  if (kernel.tier > ActiveCpuTier()) return false;
-  // The one tier that does not include all below it: a cap at AVX-512 leaves out VNNI of any kind.
-  if (kernel.tier == CpuTier::kAvxVnni && ActiveCpuTier() == CpuTier::kAvx512) return false;
+  if (!TierAdmits(ActiveCpuTier(), kernel.tier)) return false;
   static const std::vector<CpuTier> supported = SupportedCpuTiers();
   return std::find(supported.begin(), supported.end(), kernel.tier) != supported.end();
 }

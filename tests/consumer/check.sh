@@ -27,6 +27,13 @@ export PKG_CONFIG_PATH=$pc LD_LIBRARY_PATH=${pc%/pkgconfig}
 # shellcheck disable=SC2046  # flags are words
 "$cxx" -std=c++20 "$work/main.cc" -o "$work/from_cpp" $(pkg-config --cflags --libs pozor)
 "$work/from_cpp" "$model"
+# An older standard is answered with the one that is needed, not with what its headers lack.
+# shellcheck disable=SC2046
+if "$cxx" -std=c++17 -fsyntax-only "$work/main.cc" $(pkg-config --cflags pozor) 2>"$work/log"; then
+  echo 'pozor.hpp compiled as C++17'
+  exit 1
+fi
+grep -q 'needs C++20' "$work/log" || { cat "$work/log"; exit 1; }
 # shellcheck disable=SC2046
 "$cc" -std=c89 -pedantic -Werror -Wno-long-long "$work/consumer.c" -o "$work/from_c" $(pkg-config --cflags --libs pozor)
 "$work/from_c" "$model"

@@ -62,6 +62,17 @@ class ScopedVariable {
 
 }  // namespace
 
+TEST_CASE("every tier admits itself and those below it, but AVX-512 alone no AVX-VNNI") {
+  for (const CpuTier active : kAllTiers) {
+    for (const CpuTier needed : kAllTiers) {
+      const bool left_out = active == CpuTier::kAvx512 && needed == CpuTier::kAvxVnni;
+      CAPTURE(std::string(CpuTierName(active)));
+      CAPTURE(std::string(CpuTierName(needed)));
+      CHECK(TierAdmits(active, needed) == (needed <= active && !left_out));
+    }
+  }
+}
+
 TEST_CASE("tier names are a closed list") {
   std::set<std::string_view> names;
   for (const CpuTier tier : kAllTiers) {

@@ -7,7 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu.h"
+#include "kernels/gemm.h"
+#include "kernels/peak.h"
 #include "models/json.h"
+#include "tests/support/for_each_tier.h"
 #include "tests/support/pozor_command.h"
 #include "tests/support/process.h"
 #include "tools/bench/channel.h"
@@ -16,6 +20,7 @@
 #include "tools/bench/markdown.h"
 #include "tools/bench/model_record.h"
 #include "tools/bench/plan.h"
+#include "tools/bench/roof.h"
 #include "tools/bench/worker.h"
 #include "tools/bench/workload.h"
 
@@ -304,6 +309,25 @@ TEST_CASE("a whole run") {
 
   options.workloads = {"fixed-100000"};
   CHECK_FALSE(RunBench(options).ok());
+}
+
+TEST_CASE("a roof is of instructions that kernels of the tier use") {
+  const std::pair<const char*, PackedLayout> precisions[] = {{"f32", PackedLayout::kF32x16},
+                                                             {"int8", PackedLayout::kS8x16x4},
+                                                             {"bf16", PackedLayout::kBf16x16x2}};
+  test::ForEachTier([&](CpuTier tier) {
+    for (const auto& [precision, layout] : precisions) {
+      CAPTURE(std::string(precision));
+      const PeakLoop* loop = RoofLoop(precision, tier);
+      if (loop == nullptr) continue;
+      CAPTURE(std::string(loop->name));
+      const auto kernels = AllGemmKernels();
+      CHECK(std::any_of(kernels.begin(), kernels.end(), [&](const GemmKernel& kernel) {
+        return kernel.layout == layout && kernel.tier == loop->tier &&
+               IsGemmKernelSupported(kernel);
+      }));
+    }
+  });
 }
 
 }  // namespace

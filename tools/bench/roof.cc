@@ -144,7 +144,7 @@ std::vector<BandwidthRoof> MeasureBandwidthRoofs(std::span<const size_t> threads
 const PeakLoop* RoofLoop(std::string_view precision, CpuTier tier) {
   const PeakLoop* best = nullptr;
   for (const PeakLoop& loop : AllPeakLoops()) {
-    if (loop.tier > tier || !IsSupported(loop.tier)) continue;
+    if (!TierAdmits(tier, loop.tier) || !IsSupported(loop.tier)) continue;
     if (!BoundsPrecision(loop.name, precision)) continue;
     if (best == nullptr || loop.tier > best->tier) best = &loop;
   }

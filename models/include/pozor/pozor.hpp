@@ -9,6 +9,10 @@
 #ifndef POZOR_POZOR_HPP_
 #define POZOR_POZOR_HPP_
 
+#if __cplusplus < 202002L
+#error "pozor/pozor.hpp needs C++20; compile with -std=c++20"
+#endif
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
