@@ -57,6 +57,7 @@ HWY_INLINE void StoreTileTo(void* rows, size_t stride) {
 struct Bytes {
   using Sum = int32_t;
   static constexpr size_t kStep = 64;  // inputs in 64 bytes
+  static constexpr size_t kParts = 1;  // of a value: tiles of A and B for a step
 
   template <int kC, int kA, int kB>
   static HWY_INLINE void Dot() {
@@ -67,11 +68,17 @@ struct Bytes {
 struct Halves {
   using Sum = float;
   static constexpr size_t kStep = 32;
+  static constexpr size_t kParts = 1;
 
   template <int kC, int kA, int kB>
   static HWY_INLINE void Dot() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
   }
+};
+
+// High and low parts, one behind the other.
+struct SplitHalves : Halves {
+  static constexpr size_t kParts = 2;
 };
 
 }  // namespace pozor::HWY_NAMESPACE

@@ -156,9 +156,10 @@ const std::vector<CpuTier>& CachedTiers() {
   return tiers;
 }
 
-// The cap as an index into kTiers, or kNoCap.
+// The cap as a CpuTier, or kNoCap.
 constexpr int kNoCap = -1;
 std::atomic<int> tier_cap{kNoCap};
+std::atomic<int> emulated_tier{kNoCap};
 
 void RestrictHighway(int64_t disabled_targets) {
   hwy::DisableTargets(disabled_targets);
@@ -211,9 +212,19 @@ CpuTier ActiveCpuTier() {
   return static_cast<CpuTier>(cap);
 }
 
-bool SetCpuTierCap(CpuTier tier) {
+bool IsCpuTierSupported(CpuTier tier) {
   const std::vector<CpuTier>& tiers = CachedTiers();
-  if (std::find(tiers.begin(), tiers.end(), tier) == tiers.end()) return false;
+  return std::find(tiers.begin(), tiers.end(), tier) != tiers.end() ||
+         emulated_tier.load(std::memory_order_relaxed) == static_cast<int>(tier);
+}
+
+void EmulateCpuTier(std::optional<CpuTier> tier) {
+  emulated_tier.store(tier.has_value() ? static_cast<int>(*tier) : kNoCap,
+                      std::memory_order_relaxed);
+}
+
+bool SetCpuTierCap(CpuTier tier) {
+  if (!IsCpuTierSupported(tier)) return false;
   tier_cap.store(static_cast<int>(tier), std::memory_order_relaxed);
   RestrictHighway(TargetsAbove(tier));
   return true;

@@ -6,6 +6,7 @@
 #define POZOR_KERNELS_CPU_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,13 @@ bool CpuRunsTier(CpuTier tier);
 // every tier includes those below it, but a cap at AVX-512 leaves out dot products of bytes of any
 // kind.
 bool TierAdmits(CpuTier active, CpuTier needed);
+
+// True for SupportedCpuTiers() and for the tier that EmulateCpuTier names.
+bool IsCpuTierSupported(CpuTier tier);
+
+// For tests that have an emulator of what this machine lacks: from now on `tier` may be made the
+// cap. Without a tier, none may any more.
+void EmulateCpuTier(std::optional<CpuTier> tier);
 
 // Best supported tier that the cap admits.
 CpuTier ActiveCpuTier();

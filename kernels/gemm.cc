@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 
 #include "kernels/check.h"
 #include "kernels/simd-inl.h"
@@ -37,9 +38,13 @@ bool AdmitsRows(const GemmKernel& kernel, size_t m) {
 std::span<const GemmKernel> AllGemmKernels() { return kKernels; }
 
 bool IsGemmKernelSupported(const GemmKernel& kernel) {
-  if (!TierAdmits(ActiveCpuTier(), kernel.tier)) return false;
-  static const std::vector<CpuTier> supported = SupportedCpuTiers();
-  return std::find(supported.begin(), supported.end(), kernel.tier) != supported.end();
+  return TierAdmits(ActiveCpuTier(), kernel.tier) && IsCpuTierSupported(kernel.tier);
+}
+
+bool HasGemmKernel(PackedLayout layout) {
+  return std::any_of(std::begin(kKernels), std::end(kKernels), [&](const GemmKernel& kernel) {
+    return kernel.layout == layout && IsGemmKernelSupported(kernel);
+  });
 }
 
 bool ForceGemmKernel(std::string_view name) {
@@ -78,6 +83,12 @@ const GemmKernel& FindGemmKernel(PackedLayout layout, size_t m) {
   const size_t rows = std::max<size_t>(m, 1);
   for (const GemmKernel& kernel : kKernels) {
     if (kernel.layout == layout && AdmitsRows(kernel, rows) && IsGemmKernelSupported(kernel)) {
+      return kernel;
+    }
+  }
+  // A cap that came after the weights had been packed does not reach their products.
+  for (const GemmKernel& kernel : kKernels) {
+    if (kernel.layout == layout && AdmitsRows(kernel, rows) && IsCpuTierSupported(kernel.tier)) {
       return kernel;
     }
   }

@@ -3,6 +3,9 @@
 // f32: one accumulator a C element, K ascending, one fused multiply-add a step, so that an
 // element's bits depend neither on the tile shape nor on the rows around it nor on the tier.
 //
+// Split bf16: high a times low b, high by high and low by high, in f32 sums: within 2^-15 of a term
+// of the exact product. An input that is infinite, as one above 3.39e38 is, makes its row NaN.
+//
 // int8: exact integer sums of each K group, then for one group
 //   x = fma(float(sum q w - zero * column_sum) * column_scale, scale, bias)
 // and for two, the second in the fma:
@@ -75,8 +78,12 @@ std::span<const GemmKernel> AllGemmKernels();
 // True if the CPU and the tier cap admit the kernel.
 bool IsGemmKernelSupported(const GemmKernel& kernel);
 
-// The kernel for a layout and a number of rows on the active tier: a fixed table, no timing.
-// Never null for a layout that PackedLayoutFor() returns. POZOR_KERNEL=<name> forces a row.
+// True if the active tier has kernels for the layout: always, but for kSplitBf16x16x2. Ask before
+// weights are packed.
+bool HasGemmKernel(PackedLayout layout);
+
+// The kernel for a layout and a number of rows on the active tier: a fixed table, no timing. Where
+// that tier has none but the CPU does, the CPU's. POZOR_KERNEL=<name> forces a row.
 const GemmKernel& FindGemmKernel(PackedLayout layout, size_t m);
 
 // Forces a row for its layout, whatever the number of rows; an empty name removes the force. False,

@@ -1,9 +1,12 @@
-// AMX micro-kernels, int8 and bf16: two by two tiles of 16 rows and 16 columns. A row of an A tile
-// and a row of a B tile are 64 bytes, and a B tile is 16 groups of a packed panel as they lie
-// there, so both types share all but the instruction and what follows it.
+// AMX micro-kernels, int8, bf16 and split bf16: two by two tiles of 16 rows and 16 columns. A row
+// of an A tile and a row of a B tile are 64 bytes, and a B tile is 16 groups of a packed panel as
+// they lie there, so all types share all but the instruction and what follows it.
 //
-// Rows of A are read where they are if they come in sixteens; others, and bf16 ones after rounding,
-// from a copy on the stack with zeros around.
+// Rows of A are read where they are if they come in sixteens; others, and bf16 ones after rounding
+// or splitting, from a copy on the stack with zeros around.
+//
+// Split bf16 multiplies high parts with both parts of the other side and adds all three products to
+// one sum; low by low, at most 2^-16 of a term, is left out.
 //
 // bf16 sums follow the hardware's rules (even and odd inputs of a tile apart, denormals as zero):
 // results do not depend on the row's place in a tile, but differ from VDPBF16PS and from f32 sums.
@@ -29,7 +32,7 @@ HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace {
 
-// Sixteen rows of A, [16, steps * 64 bytes].
+// Sixteen rows of A, [16, steps * parts * 64 bytes].
 struct RowTile {
   const uint8_t* rows;
   size_t stride;  // bytes; 0: one row, sixteen times
@@ -42,6 +45,62 @@ struct TileInputs {
   size_t steps;
   const uint8_t* prefetch;  // of the next panels
   size_t prefetch_lines;    // every step
+};
+
+// What a step of K adds to the sums: tiles 0 and 1 for the first rows, 2 and 3 for the second.
+template <class Format, size_t kRowTiles, size_t kPanels>
+struct TileStep {
+  const uint8_t *a0, *a1, *b0, *b1;
+  size_t stride0, stride1;
+
+  HWY_INLINE void Run() const {
+    LoadTile<4>(a0, stride0);
+    LoadTile<6>(b0, kTileRowBytes);
+    Format::template Dot<0, 4, 6>();
+    if constexpr (kPanels == 2) {
+      LoadTile<7>(b1, kTileRowBytes);
+      Format::template Dot<1, 4, 7>();
+    }
+    if constexpr (kRowTiles == 2) {
+      LoadTile<5>(a1, stride1);
+      Format::template Dot<2, 5, 6>();
+      if constexpr (kPanels == 2) Format::template Dot<3, 5, 7>();
+    }
+  }
+};
+
+// High by low, high by high, low by high: neighbours share two of their tiles, and a sum waits for
+// itself as long as four tiles allow. The order is the same for any number of tiles.
+template <size_t kRowTiles, size_t kPanels>
+struct TileStep<SplitHalves, kRowTiles, kPanels> {
+  const uint8_t *a0, *a1, *b0, *b1;
+  size_t stride0, stride1;
+
+  HWY_INLINE void Run() const {
+    LoadTile<4>(a0, stride0);
+    if constexpr (kRowTiles == 2) LoadTile<5>(a1, stride1);
+    LoadPanels(kTileBytes);
+    MultiplyAll();
+    LoadPanels(0);
+    MultiplyAll();
+    LoadTile<4>(a0 + kTileRowBytes, stride0);
+    if constexpr (kRowTiles == 2) LoadTile<5>(a1 + kTileRowBytes, stride1);
+    MultiplyAll();
+  }
+
+ private:
+  HWY_INLINE void LoadPanels(size_t offset) const {
+    LoadTile<6>(b0 + offset, kTileRowBytes);
+    if constexpr (kPanels == 2) LoadTile<7>(b1 + offset, kTileRowBytes);
+  }
+  HWY_INLINE void MultiplyAll() const {
+    SplitHalves::Dot<0, 4, 6>();
+    if constexpr (kPanels == 2) SplitHalves::Dot<1, 4, 7>();
+    if constexpr (kRowTiles == 2) {
+      SplitHalves::Dot<2, 5, 6>();
+      if constexpr (kPanels == 2) SplitHalves::Dot<3, 5, 7>();
+    }
+  }
 };
 
 // sums[kRowTiles * 16][kPanels * 16] = A B.
@@ -58,23 +117,12 @@ void MultiplyTiles(const TileInputs& in, typename Format::Sum* sums) {
   ZeroTile<2>();
   ZeroTile<3>();
   for (size_t s = 0; s < in.steps; ++s) {
-    LoadTile<4>(a0, stride0);
-    LoadTile<6>(b0, kTileRowBytes);
-    Format::template Dot<0, 4, 6>();
-    if constexpr (kPanels == 2) {
-      LoadTile<7>(b1, kTileRowBytes);
-      Format::template Dot<1, 4, 7>();
-    }
-    if constexpr (kRowTiles == 2) {
-      LoadTile<5>(a1, stride1);
-      Format::template Dot<2, 5, 6>();
-      if constexpr (kPanels == 2) Format::template Dot<3, 5, 7>();
-    }
+    TileStep<Format, kRowTiles, kPanels>{a0, a1, b0, b1, stride0, stride1}.Run();
     for (size_t i = 0; i < in.prefetch_lines; ++i, prefetch += 64) POZOR_PREFETCH_L2(prefetch);
-    a0 += kTileRowBytes;
-    a1 += kTileRowBytes;
-    b0 += kTileBytes;
-    b1 += kTileBytes;
+    a0 += Format::kParts * kTileRowBytes;
+    a1 += Format::kParts * kTileRowBytes;
+    b0 += Format::kParts * kTileBytes;
+    b1 += Format::kParts * kTileBytes;
   }
   constexpr size_t kStride = kPanels * kTileRowBytes;
   constexpr size_t kTileSums = kTileRows * kPanels * kPanelColumns;
@@ -96,7 +144,7 @@ void MultiplyTilesOf(const TileInputs& in, size_t row_tiles, size_t panels,
   }
 }
 
-// Rows of A ready for tile loads: K group g is 64 bytes a step from a[g] on.
+// Rows of A ready for tile loads: K group g is 64 bytes a step and part from a[g] on.
 struct RowSource {
   const uint8_t* a[2];
   size_t stride;  // 0: one row, sixteen times
@@ -301,7 +349,8 @@ void MultiplyRows(const GemmArgs& args, const TileRows& in) {
   Finish finish(args);
   const EvenPieces widths(args.panel_end - args.panel_begin, kMaxPanels);
   // The next panels come to L2 while the rows of these pass by, an equal part with each block.
-  const size_t lines = DivCeil(kMaxPanels * kTileRows, DivCeil(in.rows, kMaxRows));
+  const size_t step_lines = kMaxPanels * kTileRows * Format::kParts;
+  const size_t lines = DivCeil(step_lines, DivCeil(in.rows, kMaxRows));
   size_t panel = args.panel_begin;
   for (size_t w = 0; w < widths.pieces; ++w) {
     const size_t width = widths.Size(w);
@@ -311,7 +360,8 @@ void MultiplyRows(const GemmArgs& args, const TileRows& in) {
       const size_t height = HWY_MIN(kMaxRows, in.rows - row);
       const size_t row_tiles = DivCeil(height, kTileRows);
       for (size_t g = 0; g < in.groups; ++g) {
-        const uint8_t* packed = panels + panel * panel_stride + in.first[g] * kTileBytes;
+        const uint8_t* packed =
+            panels + panel * panel_stride + in.first[g] * Format::kParts * kTileBytes;
         TileInputs tile = {};
         tile.a[0] = in.Tile(row, g);
         tile.a[1] = in.Tile(row_tiles == 2 ? row + kTileRows : row, g);
@@ -328,8 +378,9 @@ void MultiplyRows(const GemmArgs& args, const TileRows& in) {
   }
 }
 
-// The stack's copy of rows. Beyond some thousand inputs it does not hold sixteen of them: then rows
-// go one by one, each as all rows of its tile.
+// The stack's copy of rows, of values in kParts parts. Beyond some thousand inputs it does not hold
+// sixteen of them: then rows go one by one, each as all rows of its tile.
+template <size_t kParts>
 class StagedRows {
  public:
   // Bytes of each group's part of a row.
@@ -352,28 +403,39 @@ class StagedRows {
   }
 
  private:
-  alignas(kAlignment) uint8_t rows_[200 * 1024];  // 32 rows of 3072 bf16, 192 of 384
+  alignas(kAlignment) uint8_t rows_[kParts * 200 * 1024];  // 32 rows of 3072 bf16, 192 of 384
   size_t bytes0_, stride_ = 0, most_ = 0;
 };
 
+// to[padded_k / 32][kParts][32] = x[0, k), then zeros.
+template <class Format>
+HWY_INLINE void StageRow(const float* x, size_t k, size_t padded_k, uint8_t* to) {
+  if constexpr (Format::kParts == 1) {
+    RoundRowToBf16(x, k, padded_k, reinterpret_cast<Bf16*>(to));
+  } else {
+    SplitRowToBf16(x, k, padded_k, reinterpret_cast<Bf16*>(to));
+  }
+}
+
+template <class Format>
 void MultiplyHalves(const GemmArgs& args) {
-  const size_t k = args.b->k, padded_k = RoundUp(k, Halves::kStep);
-  StagedRows staged(padded_k * sizeof(Bf16) + (k == 0 ? kTileRowBytes : 0), 0);
+  const size_t k = args.b->k, padded_k = RoundUp(k, Format::kStep);
+  const size_t steps = padded_k / Format::kStep;
+  StagedRows<Format::kParts> staged(HWY_MAX(steps, size_t{1}) * Format::kParts * kTileRowBytes, 0);
   TileRows in = {};
   in.groups = 1;
-  in.steps[0] = padded_k / Halves::kStep;
+  in.steps[0] = steps;
   const EvenPieces blocks(DivCeil(args.m, kTileRows), DivCeil(staged.most(), kTileRows));
   const size_t block_rows = staged.most() == 1 ? 1 : 0;
   for (size_t row = 0, block = 0; row < args.m; ++block) {
     const size_t rows = HWY_MIN(args.m - row, block_rows != 0 ? 1 : blocks.Size(block) * kTileRows);
     for (size_t r = 0; r < rows; ++r) {
-      RoundRowToBf16(args.a + (row + r) * args.a_stride, k, padded_k,
-                     reinterpret_cast<Bf16*>(staged.Row(r, 0)));
+      StageRow<Format>(args.a + (row + r) * args.a_stride, k, padded_k, staged.Row(r, 0));
     }
     in.copied = staged.Close(rows);
     in.row = row;
     in.rows = rows;
-    MultiplyRows<Halves, FinishHalves>(args, in);
+    MultiplyRows<Format, FinishHalves>(args, in);
     row += rows;
   }
 }
@@ -397,7 +459,7 @@ struct ByteGroups {
 };
 
 // Row r of the copy, with zeros around the inputs of each group.
-void CopyRow(const uint8_t* from, const ByteGroups& groups, size_t r, StagedRows* staged) {
+void CopyRow(const uint8_t* from, const ByteGroups& groups, size_t r, StagedRows<1>* staged) {
   for (size_t g = 0; g < 2; ++g) {
     uint8_t* to = staged->Row(r, g);
     const size_t before = groups.begin[g] - groups.First(g) * Bytes::kStep;
@@ -417,7 +479,8 @@ void MultiplyBytes(const GemmArgs& args) {
   const QuantizedRows& q = args.quantized;
   in.in_place = {{q.values, q.values + groups.begin[1]}, q.stride, 0};
   if (groups.aligned) in.in_place.rows = args.m / kTileRows * kTileRows;
-  StagedRows staged(HWY_MAX(in.steps[0], size_t{1}) * kTileRowBytes, in.steps[1] * kTileRowBytes);
+  StagedRows<1> staged(HWY_MAX(in.steps[0], size_t{1}) * kTileRowBytes,
+                       in.steps[1] * kTileRowBytes);
   for (size_t row = 0; row < args.m; row += in.rows, in.in_place.rows = 0) {
     const size_t first = row + in.in_place.rows;
     const size_t copied = HWY_MIN(staged.most(), args.m - first);
@@ -441,7 +504,13 @@ void GemmAmxBytes(const GemmArgs& args) {
 void GemmAmxBf16(const GemmArgs& args) {
   if (args.m == 0) return;
   ConfigureTiles();
-  MultiplyHalves(args);
+  MultiplyHalves<Halves>(args);
+}
+
+void GemmAmxSplitBf16(const GemmArgs& args) {
+  if (args.m == 0) return;
+  ConfigureTiles();
+  MultiplyHalves<SplitHalves>(args);
 }
 
 }  // namespace pozor::HWY_NAMESPACE

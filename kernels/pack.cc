@@ -119,6 +119,7 @@ size_t PackedGroup(PackedLayout layout) {
     case PackedLayout::kF32x16:
       return 1;
     case PackedLayout::kBf16x16x2:
+    case PackedLayout::kSplitBf16x16x2:
       return 2;
     case PackedLayout::kS8x16x4:
       return 4;
@@ -127,9 +128,10 @@ size_t PackedGroup(PackedLayout layout) {
 }
 
 size_t PackedPanelBytes(PackedLayout layout, size_t k) {
-  // A group of any layout takes 4 bytes a column. bf16 and int8: whole tiles of 16 groups.
+  // A group of any layout takes 4 bytes a column and part. bf16 and int8: whole tiles of 16 groups.
   if (layout != PackedLayout::kF32x16) k = RoundUp(k, 16 * PackedGroup(layout));
-  return DivCeil(k, PackedGroup(layout)) * kPanelColumns * 4;
+  const size_t parts = layout == PackedLayout::kSplitBf16x16x2 ? 2 : 1;
+  return DivCeil(k, PackedGroup(layout)) * kPanelColumns * 4 * parts;
 }
 
 void PackF32(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,

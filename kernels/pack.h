@@ -1,6 +1,11 @@
 // Packed weight layouts. K runs down a panel of 16 columns, in groups of 1 (f32), 2 (bf16) or
 // 4 (int8): [n/16][k/group][16][group], zero-padded in both directions: n to 16, k to the group,
 // to 32 in bf16 and to 64 in int8.
+//
+// Split bf16 is f32 but for its last bits: x = high + low, high the bf16 nearest to x and low the
+// one nearest to x - high, with an error of at most |x| / 2^17. Where |x| is below 2^-109 low may
+// be a denormal, which AMX takes for zero: then the error is at most 2^-126. What bf16 cannot hold,
+// above 3.39e38, is infinite in high, and NaN in low.
 #ifndef POZOR_KERNELS_PACK_H_
 #define POZOR_KERNELS_PACK_H_
 
@@ -16,6 +21,9 @@ enum class PackedLayout : uint8_t {
   kF32x16 = 0,     // [n/16][k][16] f32
   kBf16x16x2 = 1,  // [n/16][k/2][16][2] bf16, rounded to nearest even
   kS8x16x4 = 2,    // [n/16][k/4][16][4] s8, with column scales and column sums
+  // [n/16][k/32][2][16][16][2] bf16: a tile of high parts, the tile of their low parts. Read by AMX
+  // kernels only.
+  kSplitBf16x16x2 = 3,
 };
 
 struct BoundedS8;
@@ -61,6 +69,10 @@ void PackF32(const WeightView& weight, const int32_t* columns, size_t packed_n, 
 // The same as bf16: kBf16x16x2. A NaN stays one.
 void PackBf16(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,
               size_t panel_end, Bf16* panels);
+
+// The same as high and low parts: kSplitBf16x16x2.
+void PackSplitBf16(const WeightView& weight, const int32_t* columns, size_t packed_n,
+                   size_t panel_begin, size_t panel_end, Bf16* panels);
 
 // Where PackS8 puts its result, as PackedMatrix has it. All 64-byte aligned.
 struct PackedS8 {

@@ -10,18 +10,40 @@ HWY_BEFORE_NAMESPACE();
 namespace pozor::HWY_NAMESPACE {
 namespace {
 
-// rows[count][16] of f32 as pairs of neighbouring rows: pairs[count / 2][16][2], count even.
-void RoundPairs(const float* HWY_RESTRICT rows, size_t count, Bf16* HWY_RESTRICT pairs) {
-  const DF df;
+constexpr size_t kTileRows = 32;
+constexpr size_t kTileSize = kTileRows * kPanelColumns;
+
+// Rounded values of two neighbouring rows as pairs.
+HWY_INLINE void StorePairs(hn::Vec<DU32> even, hn::Vec<DU32> odd, Bf16* to) {
   const DU32 du;
-  for (size_t r = 0; r < count; r += 2) {
+  const auto upper = hn::And(odd, hn::Set(du, 0xFFFF0000u));
+  hn::Store(hn::Or(hn::ShiftRight<16>(even), upper), du, reinterpret_cast<uint32_t*>(to));
+}
+
+// rows[32][16] of f32 as pairs of neighbouring rows: pairs[16][16][2].
+void RoundTile(const float* HWY_RESTRICT rows, Bf16* HWY_RESTRICT pairs) {
+  const DF df;
+  for (size_t r = 0; r < kTileRows; r += 2) {
     for (size_t j = 0; j < kPanelColumns; j += kLanes) {
       const float* at = rows + r * kPanelColumns + j;
-      const auto even = hn::ShiftRight<16>(RoundToBf16(hn::Load(df, at)));
-      const auto odd =
-          hn::And(RoundToBf16(hn::Load(df, at + kPanelColumns)), hn::Set(du, 0xFFFF0000u));
-      uint32_t* to = reinterpret_cast<uint32_t*>(pairs + (r * kPanelColumns + 2 * j));
-      hn::Store(hn::Or(even, odd), du, to);
+      StorePairs(RoundToBf16(hn::Load(df, at)), RoundToBf16(hn::Load(df, at + kPanelColumns)),
+                 pairs + r * kPanelColumns + 2 * j);
+    }
+  }
+}
+
+// The same for both parts: pairs[2][16][16][2].
+void SplitTile(const float* HWY_RESTRICT rows, Bf16* HWY_RESTRICT pairs) {
+  const DF df;
+  for (size_t r = 0; r < kTileRows; r += 2) {
+    for (size_t j = 0; j < kPanelColumns; j += kLanes) {
+      const float* at = rows + r * kPanelColumns + j;
+      hn::Vec<DU32> even_high, even_low, odd_high, odd_low;
+      SplitToBf16(hn::Load(df, at), even_high, even_low);
+      SplitToBf16(hn::Load(df, at + kPanelColumns), odd_high, odd_low);
+      Bf16* to = pairs + r * kPanelColumns + 2 * j;
+      StorePairs(even_high, odd_high, to);
+      StorePairs(even_low, odd_low, to + kTileSize);
     }
   }
 }
@@ -32,14 +54,19 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace pozor {
+namespace {
 
-HWY_EXPORT(RoundPairs);
+HWY_EXPORT(RoundTile);
+HWY_EXPORT(SplitTile);
 
-void PackBf16(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,
-              size_t panel_end, Bf16* panels) {
+// Hands tiles of f32 rows to `convert`, which writes `tile_size` values for each.
+template <class Convert>
+void PackTiles(const WeightView& weight, const int32_t* columns, size_t packed_n,
+               size_t panel_begin, size_t panel_end, size_t tile_size, Bf16* panels,
+               const Convert& convert) {
   constexpr size_t kRows = 32;  // a tile: what panels are padded to
   alignas(kAlignment) float rows[kRows * kPanelColumns];
-  const size_t panel_size = PackedPanelBytes(PackedLayout::kBf16x16x2, weight.k) / sizeof(Bf16);
+  const size_t panel_size = DivCeil(weight.k, kRows) * tile_size;
   for (size_t p = panel_begin; p < panel_end; ++p) {
     const size_t first = p * kPanelColumns;
     for (size_t k = 0; k < weight.k; k += kRows) {
@@ -52,9 +79,25 @@ void PackBf16(const WeightView& weight, const int32_t* columns, size_t packed_n,
         part.n = weight.n > first ? weight.n - first : 0;
       }
       PackF32(part, columns == nullptr ? nullptr : columns + first, packed_n - first, 0, 1, rows);
-      HWY_DYNAMIC_DISPATCH(RoundPairs)(rows, kRows, panels + p * panel_size + k * kPanelColumns);
+      convert(rows, panels + p * panel_size + k / kRows * tile_size);
     }
   }
+}
+
+}  // namespace
+
+void PackBf16(const WeightView& weight, const int32_t* columns, size_t packed_n, size_t panel_begin,
+              size_t panel_end, Bf16* panels) {
+  const size_t tile_size = PackedPanelBytes(PackedLayout::kBf16x16x2, 1) / sizeof(Bf16);
+  PackTiles(weight, columns, packed_n, panel_begin, panel_end, tile_size, panels,
+            HWY_DYNAMIC_POINTER(RoundTile));
+}
+
+void PackSplitBf16(const WeightView& weight, const int32_t* columns, size_t packed_n,
+                   size_t panel_begin, size_t panel_end, Bf16* panels) {
+  const size_t tile_size = PackedPanelBytes(PackedLayout::kSplitBf16x16x2, 1) / sizeof(Bf16);
+  PackTiles(weight, columns, packed_n, panel_begin, panel_end, tile_size, panels,
+            HWY_DYNAMIC_POINTER(SplitTile));
 }
 
 }  // namespace pozor

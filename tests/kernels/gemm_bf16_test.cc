@@ -20,23 +20,8 @@
 namespace pozor::test {
 namespace {
 
-// The nearest bf16, ties to even, by the exact midpoint between its two neighbours.
-float Rounded(float x) {
-  if (!std::isfinite(x)) return x;
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  const float toward_zero = std::bit_cast<float>(bits & 0xFFFF0000u);
-  const float away = std::bit_cast<float>((bits & 0xFFFF0000u) + 0x10000u);
-  const double exact = std::abs(static_cast<double>(x));
-  const double low = std::abs(static_cast<double>(toward_zero));
-  // Beyond the largest bf16 the next step of the grid would be infinity.
-  const double high = std::isinf(away) ? std::ldexp(1.0, 128) : std::abs(static_cast<double>(away));
-  const double middle = (low + high) / 2;
-  if (exact != middle) return exact < middle ? toward_zero : away;
-  return (bits >> 16) % 2 == 0 ? toward_zero : away;
-}
-
 std::vector<float> Rounded(std::vector<float> values) {
-  for (float& value : values) value = Rounded(value);
+  for (float& value : values) value = NearestBf16(value);
   return values;
 }
 
@@ -377,7 +362,7 @@ TEST_CASE("packing rounds to nearest even and pads with zeros") {
             const uint32_t bits = got[((j / 16 * 32 + i / 2) * 16 + j % 16) * 2 + i % 2].bits;
             const bool zero = i >= k || j >= n || (map != nullptr && map[j] < 0);
             const float want =
-                zero ? 0.0f : Rounded(view.data[i * view.k_stride + j * view.n_stride]);
+                zero ? 0.0f : NearestBf16(view.data[i * view.k_stride + j * view.n_stride]);
             const float value = std::bit_cast<float>(bits << 16);
             if (std::isnan(want)) {
               CHECK(std::isnan(value));

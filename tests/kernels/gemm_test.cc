@@ -299,6 +299,7 @@ TEST_CASE("every tier has a kernel for every number of rows") {
   ForEachTier([](CpuTier tier) {
     for (const PackedLayout layout :
          {PackedLayout::kF32x16, PackedLayout::kBf16x16x2, PackedLayout::kS8x16x4}) {
+      CHECK(HasGemmKernel(layout));
       for (size_t m = 0; m <= 300; ++m) {
         const GemmKernel& kernel = FindGemmKernel(layout, m);
         CHECK(kernel.tier <= tier);
@@ -336,7 +337,7 @@ TEST_CASE("a kernel can be forced by name") {
     // A cap below the forced row's tier wins.
     if (SupportedCpuTiers().front() < kernel.tier) {
       REQUIRE(SetCpuTierCap(SupportedCpuTiers().front()));
-      CHECK(&FindGemmKernel(kernel.layout, 7) != &kernel);
+      if (HasGemmKernel(kernel.layout)) CHECK(&FindGemmKernel(kernel.layout, 7) != &kernel);
       ClearCpuTierCap();
     }
     CHECK(ForceGemmKernel(""));

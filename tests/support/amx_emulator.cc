@@ -1,12 +1,11 @@
 #include "tests/support/amx_emulator.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <bit>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <limits>
+#include <optional>
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <ucontext.h>
@@ -16,6 +15,17 @@ namespace pozor::test {
 
 bool RunsHere(const GemmKernel& kernel) {
   return CpuRunsTier(kernel.tier) || (kernel.tier == CpuTier::kAmx && AmxEmulator::Alive());
+}
+
+AmxTier::AmxTier() {
+  if (!AmxEmulator::Available()) return;
+  EmulateCpuTier(CpuTier::kAmx);
+  SetCpuTierCap(CpuTier::kAmx);
+}
+
+AmxTier::~AmxTier() {
+  ClearCpuTierCap();
+  EmulateCpuTier(std::nullopt);
 }
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -215,33 +225,42 @@ bool MultiplyBytes(const Instruction& in) {
   return true;
 }
 
+// The kernels around tiles need AVX-512 as well, and whole models take millions of these: compilers
+// make vectors of the loops over columns.
+#define POZOR_AVX512 __attribute__((target("avx512f")))
+
 // Denormals count as zero on the way in and out.
-float Flushed(float x) {
-  return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+POZOR_AVX512 inline float Flushed(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits & 0x7F800000u) == 0 ? bits & 0x80000000u : bits);
 }
 
-float HalfOf(const Tile& tile, int row, int index) {
-  const uint32_t bits = uint32_t{ReadAt<uint16_t>(tile.bytes[row] + 2 * index)} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return Flushed(value);
+// The bf16 in the lower or the upper half of a word.
+POZOR_AVX512 inline float Half(uint32_t word, bool upper) {
+  return Flushed(std::bit_cast<float>(upper ? word & 0xFFFF0000u : word << 16));
 }
 
-bool MultiplyHalves(const Instruction& in) {
+POZOR_AVX512 bool MultiplyHalves(const Instruction& in) {
   const int c = in.reg, a = in.rm, b = in.vvvv;
   if (!CanMultiply(c, a, b)) return false;
+  constexpr int kColumns = kMaxRowBytes / 4;  // those beyond the tile are zeros
   for (int m = 0; m < Rows(c); ++m) {
-    for (int n = 0; n < RowBytes(c) / 4; ++n) {
-      float even = 0, odd = 0;
-      for (int k = 0; k < RowBytes(a) / 4; ++k) {
-        const Tile &x = state.tiles[a], &y = state.tiles[b];
-        even = Flushed(std::fma(HalfOf(x, m, 2 * k), HalfOf(y, k, 2 * n), even));
-        odd = Flushed(std::fma(HalfOf(x, m, 2 * k + 1), HalfOf(y, k, 2 * n + 1), odd));
+    float even[kColumns] = {}, odd[kColumns] = {}, sums[kColumns];
+    for (int k = 0; k < RowBytes(a) / 4; ++k) {
+      const auto x = ReadAt<uint32_t>(state.tiles[a].bytes[m] + 4 * k);
+      const float x_even = Half(x, false), x_odd = Half(x, true);
+      uint32_t y[kColumns];
+      std::memcpy(y, state.tiles[b].bytes[k], sizeof(y));
+      for (int n = 0; n < kColumns; ++n) {
+        even[n] = Flushed(__builtin_fmaf(x_even, Half(y[n], false), even[n]));
+        odd[n] = Flushed(__builtin_fmaf(x_odd, Half(y[n], true), odd[n]));
       }
-      uint8_t* at = state.tiles[c].bytes[m] + 4 * n;
-      const float sum = Flushed(Flushed(ReadAt<float>(at)) + Flushed(even + odd));
-      std::memcpy(at, &sum, sizeof(sum));
     }
+    std::memcpy(sums, state.tiles[c].bytes[m], sizeof(sums));
+    for (int n = 0; n < kColumns; ++n) {
+      sums[n] = Flushed(Flushed(sums[n]) + Flushed(even[n] + odd[n]));
+    }
+    std::memcpy(state.tiles[c].bytes[m], sums, sizeof(sums));
   }
   ClearRest(c);
   return true;

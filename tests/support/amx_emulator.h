@@ -30,6 +30,19 @@ class AmxEmulator {
   static unsigned long Count();
 };
 
+// The AMX tier as the cap, by itself or emulated, while one is alive. Where there is neither
+// (AmxEmulator::Available) the cap stays as it is.
+class AmxTier {
+ public:
+  AmxTier();
+  ~AmxTier();
+  AmxTier(const AmxTier&) = delete;
+  AmxTier& operator=(const AmxTier&) = delete;
+
+ private:
+  AmxEmulator emulator_;
+};
+
 // True if `kernel` can be run here and now, whatever the tier cap: an AMX kernel on a CPU without
 // AMX only while an AmxEmulator is alive.
 bool RunsHere(const GemmKernel& kernel);

@@ -1,7 +1,9 @@
 #include "tests/support/reference.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 namespace pozor::test {
 namespace {
@@ -73,6 +75,20 @@ const char* ActivationName(Activation activation) {
     if (row.activation == activation) return row.name;
   }
   return "?";
+}
+
+float NearestBf16(float x) {
+  if (!std::isfinite(x)) return x;
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const float toward_zero = std::bit_cast<float>(bits & 0xFFFF0000u);
+  const float away = std::bit_cast<float>((bits & 0xFFFF0000u) + 0x10000u);
+  const double exact = std::abs(static_cast<double>(x));
+  const double low = std::abs(static_cast<double>(toward_zero));
+  // Beyond the largest bf16 the next step of the grid would be infinity.
+  const double high = std::isinf(away) ? std::ldexp(1.0, 128) : std::abs(static_cast<double>(away));
+  const double middle = (low + high) / 2;
+  if (exact != middle) return exact < middle ? toward_zero : away;
+  return (bits >> 16) % 2 == 0 ? toward_zero : away;
 }
 
 std::vector<double> ReferenceProduct(const float* a, size_t a_stride, size_t m,

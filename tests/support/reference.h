@@ -13,6 +13,9 @@ namespace pozor::test {
 // The activation's definition, by libm.
 double ReferenceActivation(Activation activation, double x);
 
+// The nearest bf16, ties to even, by the exact midpoint between its two neighbours.
+float NearestBf16(float x);
+
 // Every enum value, for tables of cases.
 std::vector<Activation> AllActivations();
 const char* ActivationName(Activation activation);
