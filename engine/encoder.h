@@ -55,9 +55,9 @@ enum class RowsRead : uint8_t { kAll, kFirst };
 struct EncoderOptions {
   bool huge_pages = true;
   size_t max_memory = 0;  // ceiling for the whole process in bytes; 0: none
-  // Products with weights keep these in bf16 and run as the CPU's bf16 kernel does; attention's own
-  // products, norms and sums stay f32.
-  bool bf16_weights = false;
+  // Of products with weights: f32, bf16, or bf16x3 where the CPU runs it (Bf16x3Plan). Attention's
+  // own products, norms and sums stay f32.
+  NumberFormat weights = NumberFormat::kF32;
 };
 
 class Encoder {

@@ -14,6 +14,7 @@
 #include "engine/machine.h"
 #include "engine/precision_plan.h"
 #include "engine/spec_check.h"
+#include "kernels/gemm.h"
 
 namespace pozor {
 
@@ -120,7 +121,10 @@ void Encoder::Impl::IndexDistances() {
 Result<std::unique_ptr<Encoder>> Encoder::Create(EncoderSpec spec, WeightReader& weights,
                                                  const EncoderOptions& options) try {
   POZOR_TRY(std::unique_ptr<Impl> model, Impl::Make(std::move(spec)));
-  if (options.bf16_weights) model->precision = Bf16Plan(model->spec);
+  if (options.weights == NumberFormat::kBf16) model->precision = Bf16Plan(model->spec);
+  if (options.weights == NumberFormat::kBf16x3) {
+    model->precision = Bf16x3Plan(model->spec, HasGemmKernel(LayoutOf(options.weights)));
+  }
   EncoderLoader loader(weights, *model);
   POZOR_RETURN_IF_ERROR(loader.Check());
   POZOR_RETURN_IF_ERROR(

@@ -98,11 +98,7 @@ struct Panels {
   // Columns of `weight` from this place on.
   void Pack(const WeightView& weight, std::span<const int32_t> columns) const {
     const size_t count = DivCeil(columns.size(), kPanelColumns);
-    if (layout == PackedLayout::kBf16x16x2) {
-      PackBf16(weight, columns.data(), columns.size(), 0, count, reinterpret_cast<Bf16*>(at));
-    } else {
-      PackF32(weight, columns.data(), columns.size(), 0, count, reinterpret_cast<float*>(at));
-    }
+    PackPlain(layout, weight, columns.data(), columns.size(), 0, count, at);
   }
   Panels From(size_t panel) const { return {layout, at + panel * panel_bytes, panel_bytes}; }
 };

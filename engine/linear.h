@@ -37,8 +37,8 @@ class Linear {
   static Result<Linear> Create(WeightReader& weights, const LinearRef& ref, size_t in, size_t out,
                                Activation activation = Activation::kNone);
 
-  // The same with several weights side by side, in memory of `arena` (PackedBytes of it), as f32 or
-  // bf16.
+  // The same with several weights side by side, in memory of `arena` (PackedBytes of it), in any
+  // layout that PackPlain knows.
   static Result<Linear> CreateIn(Workspace& arena, WeightReader& weights,
                                  std::span<const LinearBlock> blocks, size_t in,
                                  Activation activation = Activation::kNone,

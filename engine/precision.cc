@@ -10,6 +10,8 @@ std::string_view NumberFormatName(NumberFormat format) {
       return "bf16";
     case NumberFormat::kInt8:
       return "int8";
+    case NumberFormat::kBf16x3:
+      return "bf16x3";
   }
   return "?";
 }
@@ -89,11 +91,12 @@ void CompletePlan(PrecisionPlan* plan) {
   }
 }
 
-PrecisionPlan Bf16Plan(const EncoderSpec& spec) {
+namespace {
+
+// Every product with weights as `choice` says.
+PrecisionPlan WeightsPlan(const EncoderSpec& spec, const ProductChoice& choice) {
   LayerPrecision layer;
-  for (ProductChoice& choice : layer.products) {
-    choice = {NumberFormat::kBf16, "weights rounded to bf16; sums in f32"};
-  }
+  layer.products.fill(choice);
   layer[ProductKind::kAttention] = {NumberFormat::kF32, "no weights"};
   PrecisionPlan plan(spec.layers.size(), layer);
   NoteBeside(spec, &plan);
@@ -101,6 +104,17 @@ PrecisionPlan Bf16Plan(const EncoderSpec& spec) {
     if (spec.layers[l].continues) LeaveAttention(&plan[l]);
   }
   return plan;
+}
+
+}  // namespace
+
+PrecisionPlan Bf16Plan(const EncoderSpec& spec) {
+  return WeightsPlan(spec, {NumberFormat::kBf16, "weights rounded to bf16; sums in f32"});
+}
+
+PrecisionPlan Bf16x3Plan(const EncoderSpec& spec, bool runs) {
+  if (!runs) return WeightsPlan(spec, {NumberFormat::kF32, "bf16x3 needs AMX; f32 in its place"});
+  return WeightsPlan(spec, {NumberFormat::kBf16x3, "values in two bf16 parts; sums in f32"});
 }
 
 }  // namespace pozor

@@ -14,7 +14,8 @@
 namespace pozor {
 
 // Stored in prepared files: never renumber.
-enum class NumberFormat : uint8_t { kF32 = 0, kBf16 = 1, kInt8 = 2 };
+// kBf16x3: f32 values in two bf16 parts, three products of them. Near f32, and only AMX has it.
+enum class NumberFormat : uint8_t { kF32 = 0, kBf16 = 1, kInt8 = 2, kBf16x3 = 3 };
 std::string_view NumberFormatName(NumberFormat format);
 
 // The products of a layer. kAttention is Q K^T and P V together; kUp is the gate's product as well.
@@ -53,6 +54,10 @@ PrecisionPlan Int8Plan(const EncoderSpec& spec);
 
 // Every product with weights in bf16; attention's own in f32.
 PrecisionPlan Bf16Plan(const EncoderSpec& spec);
+
+// Every product with weights in bf16x3 if the active tier runs it, else in f32, and the reasons say
+// so; attention's own in f32.
+PrecisionPlan Bf16x3Plan(const EncoderSpec& spec, bool runs);
 
 // Makes choices agree: attention's integers are made of keys around their mean, which only an int8
 // product of Q, K and V gives.

@@ -10,6 +10,8 @@ PackedLayout LayoutOf(NumberFormat format) {
       return PackedLayout::kBf16x16x2;
     case NumberFormat::kInt8:
       return PackedLayout::kS8x16x4;
+    case NumberFormat::kBf16x3:
+      return PackedLayout::kSplitBf16x16x2;
   }
   return PackedLayout::kF32x16;
 }
@@ -27,11 +29,16 @@ bool HasFormat(const PrecisionPlan& plan, NumberFormat format) {
   return false;
 }
 
-std::string_view PrecisionName(const PrecisionPlan& plan) {
-  for (const NumberFormat format : {NumberFormat::kInt8, NumberFormat::kBf16}) {
-    if (HasFormat(plan, format)) return NumberFormatName(format);
+NumberFormat LowestFormat(const PrecisionPlan& plan) {
+  for (const NumberFormat format :
+       {NumberFormat::kInt8, NumberFormat::kBf16, NumberFormat::kBf16x3}) {
+    if (HasFormat(plan, format)) return format;
   }
-  return NumberFormatName(NumberFormat::kF32);
+  return NumberFormat::kF32;
+}
+
+std::string_view PrecisionName(const PrecisionPlan& plan) {
+  return NumberFormatName(LowestFormat(plan));
 }
 
 PrecisionPlan MixedPlan(const EncoderSpec& spec) {

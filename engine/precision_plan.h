@@ -18,8 +18,11 @@ NumberFormat FormatOf(const PrecisionPlan& plan, size_t layer, ProductKind kind)
 
 bool HasFormat(const PrecisionPlan& plan, NumberFormat format);
 
-// The lowest format of a product, which is what a user asks for: "int8" (others may be in bf16 or
-// f32), "bf16" or "f32". What each product runs in is the plan's to say.
+// The lowest format of a product, which is what a user asks for: int8 (others may be in bf16 or
+// f32), bf16, bf16x3 or f32. What each product runs in is the plan's to say.
+NumberFormat LowestFormat(const PrecisionPlan& plan);
+
+// The name of that.
 std::string_view PrecisionName(const PrecisionPlan& plan);
 
 // Int8Plan, but for the feed-forward's second product, which loses most in int8: bf16.

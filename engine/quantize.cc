@@ -114,7 +114,7 @@ class LayerQuantizer {
       SetInput(Sublayer::kFeedForward, smoothing);
     } else {
       const NumberFormat format = precision_[ProductKind::kUp].format;
-      for (size_t i = 0; i < first.size(); ++i) PackPlain(products[i], format, first[i]);
+      for (size_t i = 0; i < first.size(); ++i) PackFloats(products[i], format, first[i]);
     }
   }
 
@@ -174,24 +174,21 @@ class LayerQuantizer {
 
   // What is not in int8 stays in f32 or becomes bf16.
   void Convert(ProductKind kind, Linear* linear) {
-    if (precision_[kind].format == NumberFormat::kBf16 && linear->present()) {
-      PackPlain(Unpack(*linear), NumberFormat::kBf16, linear);
+    const NumberFormat format = precision_[kind].format;
+    if (format != NumberFormat::kF32 && linear->present()) {
+      PackFloats(Unpack(*linear), format, linear);
     }
   }
 
   // As f32 or bf16, outputs in the order that they have now.
-  void PackPlain(const PlainProduct& product, NumberFormat format, Linear* linear) {
+  void PackFloats(const PlainProduct& product, NumberFormat format, Linear* linear) {
     PackedMatrix matrix = linear->matrix();
     matrix.layout = LayoutOf(format);
     const size_t count = matrix.panel_count(), padded = count * kPanelColumns;
     char* panels = Take<char>(count * PackedPanelBytes(matrix.layout, product.in));
     float* bias = Take<float>(padded);
     const WeightView view = {product.weight.data(), product.in, product.out, 1, product.in};
-    if (format == NumberFormat::kBf16) {
-      PackBf16(view, nullptr, product.out, 0, count, reinterpret_cast<Bf16*>(panels));
-    } else {
-      PackF32(view, nullptr, product.out, 0, count, reinterpret_cast<float*>(panels));
-    }
+    PackPlain(matrix.layout, view, nullptr, product.out, 0, count, panels);
     std::fill_n(bias, padded, 0.0f);
     std::copy(product.bias.begin(), product.bias.end(), bias);
     matrix.panels = panels;

@@ -33,8 +33,8 @@ class Walk {
     POZOR_RETURN_IF_ERROR(Norm("embeddings.norm", spec.norm, model_.spec.embedding_norm_columns(),
                                &model_.embedding_norm));
     if (!spec.projection.weight.present()) return {};
-    return Plain<float>("embeddings.projection", {spec.projection_inputs(), model_.spec.hidden},
-                        &model_.projection);
+    return Plain("embeddings.projection", {spec.projection_inputs(), model_.spec.hidden},
+                 &model_.projection);
   }
 
   // Tables that are computed once a model from few numbers.
@@ -57,7 +57,7 @@ class Walk {
     const size_t hidden = model_.spec.hidden;
     if (!spec.linear.weight.present()) return {};
     const Shape shape = {spec.linear.taps * hidden, hidden, spec.activation};
-    POZOR_RETURN_IF_ERROR(Plain<float>("convolution", shape, &model_.convolution));
+    POZOR_RETURN_IF_ERROR(Plain("convolution", shape, &model_.convolution));
     return Norm("convolution.norm", spec.norm, hidden, &model_.convolution_norm);
   }
 
@@ -86,21 +86,20 @@ class Walk {
     const size_t inner = model_.attention_columns(), columns = spec.layer_columns();
     const size_t values = ref.narrow_query.weight.present() ? model_.kv_heads() : 0;
     const size_t units = model_.head_units() - values;
-    const bool bf16 = FormatOf(model_.precision, l, ProductKind::kQkv) == NumberFormat::kBf16;
+    // Without integers of their own: f32 beside int8.
+    const NumberFormat qkv = FormatOf(model_.precision, l, ProductKind::kQkv);
+    const NumberFormat plain = qkv == NumberFormat::kInt8 ? NumberFormat::kF32 : qkv;
     POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kAttention, stem + "qkv"));
     POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kQkv, stem + "qkv",
                                   {columns, units * model_.head_stride}, &layer.qkv));
     if (values != 0) {
       const Shape shape = {spec.hidden, values * model_.head_stride};
-      POZOR_RETURN_IF_ERROR(bf16 ? Plain<Bf16>(stem + "value", shape, &layer.value)
-                                 : Plain<float>(stem + "value", shape, &layer.value));
+      POZOR_RETURN_IF_ERROR(Plain(stem + "value", shape, &layer.value, plain));
     }
     POZOR_RETURN_IF_ERROR(Positions(stem, ref, &layer));
     if (ref.global_query.weight.present()) {
       const Shape global = {columns, model_.head_units() * model_.head_stride};
-      const std::string name = stem + "global_qkv";
-      POZOR_RETURN_IF_ERROR(bf16 ? Plain<Bf16>(name, global, &layer.global_qkv)
-                                 : Plain<float>(name, global, &layer.global_qkv));
+      POZOR_RETURN_IF_ERROR(Plain(stem + "global_qkv", global, &layer.global_qkv, plain));
     }
     POZOR_RETURN_IF_ERROR(Product(l, ProductKind::kOutput, stem + "output", {inner, columns},
                                   &layer.attention_output));
@@ -112,7 +111,7 @@ class Walk {
     const auto product = [&](const std::string& name, const LinearRef& linear, const NormRef& norm,
                              const Shape& shape, Linear* out, NormWeights* out_norm) -> Status {
       if (!linear.weight.present()) return {};
-      POZOR_RETURN_IF_ERROR(Plain<float>(stem + name, shape, out));
+      POZOR_RETURN_IF_ERROR(Plain(stem + name, shape, out));
       return Norm(stem + name + "_norm", norm, shape.columns, out_norm);
     };
     POZOR_RETURN_IF_ERROR(product("narrow", ref.narrow, ref.narrow_norm, {hidden, columns},
@@ -129,13 +128,13 @@ class Walk {
     const Shape learned = {spec.head_dim, 2 * spec.embeddings.max_positions - 1};
     const Shape of_heads = {spec.head_dim, spec.heads * model_.position_columns()};
     if (ref.distances.present()) {
-      POZOR_RETURN_IF_ERROR(Plain<float>(stem + "distances", learned, &layer->distances));
+      POZOR_RETURN_IF_ERROR(Plain(stem + "distances", learned, &layer->distances));
     }
     if (ref.position_key.weight.present()) {
-      POZOR_RETURN_IF_ERROR(Plain<float>(stem + "position_keys", of_heads, &layer->position_keys));
+      POZOR_RETURN_IF_ERROR(Plain(stem + "position_keys", of_heads, &layer->position_keys));
     }
     if (!ref.position_query.weight.present()) return {};
-    return Plain<float>(stem + "position_queries", of_heads, &layer->position_queries);
+    return Plain(stem + "position_queries", of_heads, &layer->position_queries);
   }
 
   Status FeedForward(size_t l, const std::string& stem, LayerWeights* layer) {
@@ -155,7 +154,7 @@ class Walk {
   Status Experts(size_t l, const std::string& stem, ExpertWeights* experts) {
     const ExpertsSpec& ref = model_.spec.layers[l].experts;
     const size_t hidden = model_.spec.hidden, ffn = model_.spec.intermediate;
-    POZOR_RETURN_IF_ERROR(Plain<float>(stem + "router", {hidden, ref.count}, &experts->router));
+    POZOR_RETURN_IF_ERROR(Plain(stem + "router", {hidden, ref.count}, &experts->router));
     POZOR_RETURN_IF_ERROR(Input(l, Sublayer::kFeedForward, stem + "up"));
     experts->up.resize(ref.count);
     experts->down.resize(ref.count);
@@ -212,24 +211,24 @@ class Walk {
 
   Status Product(size_t l, ProductKind kind, const std::string& name, const Shape& shape,
                  Linear* linear) {
-    switch (FormatOf(model_.precision, l, kind)) {
-      case NumberFormat::kF32:
-        return Plain<float>(name, shape, linear);
-      case NumberFormat::kBf16:
-        return Plain<Bf16>(name, shape, linear);
-      case NumberFormat::kInt8:
-        break;
-    }
+    const NumberFormat format = FormatOf(model_.precision, l, kind);
+    if (format != NumberFormat::kInt8) return Plain(name, shape, linear, format);
     const size_t split = kind == ProductKind::kDown ? DownSplit(shape.in) : 0;
     return Int8(name, shape, split, linear);
   }
 
-  // f32 or bf16.
+  // Anything but int8.
+  Status Plain(const std::string& name, const Shape& shape, Linear* linear,
+               NumberFormat format = NumberFormat::kF32) {
+    return format == NumberFormat::kF32 ? PlainOf<float>(name, shape, linear, format)
+                                        : PlainOf<Bf16>(name, shape, linear, format);
+  }
+
   template <class T>
-  Status Plain(const std::string& name, const Shape& shape, Linear* linear) {
+  Status PlainOf(const std::string& name, const Shape& shape, Linear* linear, NumberFormat format) {
     constexpr bool kHalf = std::is_same_v<T, Bf16>;
     PackedMatrix matrix;
-    matrix.layout = kHalf ? PackedLayout::kBf16x16x2 : PackedLayout::kF32x16;
+    matrix.layout = LayoutOf(format);
     const size_t group = PackedGroup(matrix.layout);
     const size_t steps = PackedPanelBytes(matrix.layout, shape.in) / (sizeof(T) * kPanelColumns);
     std::vector<size_t> stored = {shape.panels(), steps / group, kPanelColumns};

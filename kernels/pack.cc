@@ -140,5 +140,23 @@ void PackF32(const WeightView& weight, const int32_t* columns, size_t packed_n, 
   (weight, columns, packed_n, panel_begin, panel_end, panels);
 }
 
+void PackPlain(PackedLayout layout, const WeightView& weight, const int32_t* columns,
+               size_t packed_n, size_t panel_begin, size_t panel_end, void* panels) {
+  switch (layout) {
+    case PackedLayout::kF32x16:
+      return PackF32(weight, columns, packed_n, panel_begin, panel_end,
+                     static_cast<float*>(panels));
+    case PackedLayout::kBf16x16x2:
+      return PackBf16(weight, columns, packed_n, panel_begin, panel_end,
+                      static_cast<Bf16*>(panels));
+    case PackedLayout::kSplitBf16x16x2:
+      return PackSplitBf16(weight, columns, packed_n, panel_begin, panel_end,
+                           static_cast<Bf16*>(panels));
+    case PackedLayout::kS8x16x4:
+      break;
+  }
+  POZOR_CHECK(false && "a layout that needs scales");
+}
+
 }  // namespace pozor
 #endif  // HWY_ONCE

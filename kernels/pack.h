@@ -74,6 +74,10 @@ void PackBf16(const WeightView& weight, const int32_t* columns, size_t packed_n,
 void PackSplitBf16(const WeightView& weight, const int32_t* columns, size_t packed_n,
                    size_t panel_begin, size_t panel_end, Bf16* panels);
 
+// One of the three above, by the layout.
+void PackPlain(PackedLayout layout, const WeightView& weight, const int32_t* columns,
+               size_t packed_n, size_t panel_begin, size_t panel_end, void* panels);
+
 // Where PackS8 puts its result, as PackedMatrix has it. All 64-byte aligned.
 struct PackedS8 {
   int8_t* panels = nullptr;

@@ -28,6 +28,7 @@ using pozor::StatusCode;
 static_assert(POZOR_INTERNAL == static_cast<int>(StatusCode::kInternal));
 static_assert(POZOR_INT8 == static_cast<int>(pozor::Precision::kInt8));
 static_assert(POZOR_AUTO == static_cast<int>(pozor::Precision::kAuto));
+static_assert(POZOR_BF16X3 == static_cast<int>(pozor::Precision::kBF16x3));
 
 std::string& LastError() {
   static thread_local std::string message;
@@ -184,7 +185,7 @@ pozor_status pozor_model_load(const char* name, size_t name_size, const pozor_lo
     POZOR_RETURN_IF_ERROR(CopyOptions(options, pozor_load_options_init, &c));
     POZOR_RETURN_IF_ERROR(CheckText({name, name_size}));
     POZOR_RETURN_IF_ERROR(CheckText(c.task));
-    if (c.precision < POZOR_F32 || c.precision > POZOR_AUTO) {
+    if (c.precision < POZOR_F32 || c.precision > POZOR_BF16X3) {
       return pozor::InvalidArgument("precision: no such value; use POZOR_AUTO");
     }
     pozor::LoadOptions load;

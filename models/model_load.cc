@@ -46,6 +46,21 @@ Status CheckEnvironment() {
   return bad_tier.empty() ? Status() : InvalidArgument(bad_tier);
 }
 
+// What weights are packed as when a model is loaded; int8 is made of f32.
+NumberFormat FormatOfWeights(Precision precision) {
+  if (precision == Precision::kBF16x3) return NumberFormat::kBf16x3;
+  return precision == Precision::kBF16 ? NumberFormat::kBf16 : NumberFormat::kF32;
+}
+
+// What runs where bf16x3 would be slower than f32.
+void NoteBf16x3(Precision asked, const Encoder& encoder, ModelInfo* info) {
+  if (asked != Precision::kBF16x3 || HasFormat(encoder.precision(), NumberFormat::kBf16x3)) return;
+  info->warnings.push_back("precision bf16x3: CPU tier " +
+                           std::string(CpuTierName(ActiveCpuTier())) +
+                           " has no AMX, which alone is quicker at it: products run in f32, with "
+                           "the bits of precision f32");
+}
+
 // What bf16 costs where no bf16 kernel is quicker than f32's.
 void NoteBf16(const Encoder& encoder, ModelInfo* info) {
   if (!HasFormat(encoder.precision(), NumberFormat::kBf16)) return;
@@ -236,9 +251,10 @@ Status LoadTransformer(const Loading& loading) {
   std::future<Aside> running = StartAside(folder, checkpoint, left_out);
   EncoderOptions options;
   options.max_memory = loading.model->options.max_memory;
-  options.bf16_weights = loading.model->options.precision == Precision::kBF16;
+  options.weights = FormatOfWeights(loading.model->options.precision);
   POZOR_TRY(loading.model->encoder, Encoder::Create(std::move(spec), weights, options));
   NoteBf16(*loading.model->encoder, &info);
+  NoteBf16x3(loading.model->options.precision, *loading.model->encoder, &info);
   if (loading.parts.with_pooler) {
     POZOR_RETURN_IF_ERROR(
         LoadPooler(*of.architecture, weights, info.hidden, &loading.model->pooler));
@@ -300,15 +316,17 @@ Result<std::shared_ptr<const PreparedFile>> ChoosePrepared(const Loading& loadin
     POZOR_TRY(const WeightFile file, FindWeights(folder, ""));
     alone = file.format == WeightFormat::kNone;
   }
-  if (!alone && (asked == Precision::kAuto || asked == Precision::kF32)) return original;
+  const bool prepares = asked == Precision::kInt8 || asked == Precision::kBF16;
+  if (!alone && !prepares) return original;
   POZOR_TRY(const std::string path, folder.Resolve(kPreparedName));
   POZOR_TRY(std::shared_ptr<const PreparedFile> file, PreparedFile::Open(path));
   const PrecisionPlan& plan = file->facts().precision;
   if (asked == Precision::kAuto || asked == PrecisionOf(plan)) return file;
   if (!alone) return original;
-  const char* wanted = asked == Precision::kF32    ? "f32"
-                       : asked == Precision::kBF16 ? "bf16"
-                                                   : "int8";
+  const char* wanted = asked == Precision::kF32      ? "f32"
+                       : asked == Precision::kBF16   ? "bf16"
+                       : asked == Precision::kBF16x3 ? "bf16x3"
+                                                     : "int8";
   const std::string name(PrecisionName(plan));
   return Unsupported(folder.path() + ": holds weights prepared for " + name + ", not those for " +
                      wanted + "; leave the precision out, or give the model it was prepared from");

@@ -23,12 +23,14 @@ struct KernelChoice {
 };
 
 // What FindGemmKernel gives for 1 row, 2 rows, ...: a line where it changes; f32, then bf16,
-// whose kernels round in ways of their own but for those of f32 activations, then int8.
+// whose kernels round in ways of their own but for those of f32 activations, then int8, and bf16x3
+// where it runs.
 std::vector<KernelChoice> KernelChoices() {
   constexpr size_t kMostRows = 1024;
   std::vector<KernelChoice> choices;
-  for (const PackedLayout layout :
-       {PackedLayout::kF32x16, PackedLayout::kBf16x16x2, PackedLayout::kS8x16x4}) {
+  for (const PackedLayout layout : {PackedLayout::kF32x16, PackedLayout::kBf16x16x2,
+                                    PackedLayout::kS8x16x4, PackedLayout::kSplitBf16x16x2}) {
+    if (!HasGemmKernel(layout)) continue;
     for (size_t rows = 1; rows <= kMostRows; ++rows) {
       const std::string name(FindGemmKernel(layout, rows).name);
       if (choices.empty() || choices.back().name != name) choices.push_back({rows, name});

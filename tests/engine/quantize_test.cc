@@ -420,7 +420,7 @@ TEST_CASE("bf16 of an f32 encoder is array for array what is loaded as bf16") {
     builder.seed = 1;
     WeightReader reader(builder.Build());
     EncoderOptions options;
-    options.bf16_weights = true;
+    options.weights = NumberFormat::kBf16;
     const auto loaded = Encoder::Create(builder.spec, reader, options).value();
     const auto a = ListTensors(*converted).value(), b = ListTensors(*loaded).value();
     REQUIRE(a.size() == b.size());

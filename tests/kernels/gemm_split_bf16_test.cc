@@ -1,4 +1,5 @@
-// f32 values in two bf16 parts: their packing, and the products of AMX kernels, natively or emulated.
+// f32 values in two bf16 parts: their packing, and the products of AMX kernels, natively or
+// emulated.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -250,9 +251,8 @@ TEST_CASE("every epilogue against its definition") {
           double largest = 0;
           for (size_t i = 0; i < shape.m; ++i) {
             for (size_t j = 0; j < shape.n; ++j) {
-              const double want = ExpectedElement(
-                  e, product.three[i * shape.n + j], static_cast<double>(before[i * c_stride + j]),
-                  j);
+              const double want = ExpectedElement(e, product.three[i * shape.n + j],
+                                                  static_cast<double>(before[i * c_stride + j]), j);
               const double got = static_cast<double>(c[i * c_stride + j]);
               largest = std::max(largest, std::abs(got - want) / (1 + std::abs(want)));
             }
@@ -312,14 +312,15 @@ TEST_CASE("a NaN, an infinity or what bf16 takes for one poisons its own row onl
       if (i == 3 || i == 5 || i == 6 || i == 17 || i == 20) {
         CHECK(std::all_of(row.begin(), row.end(), [](float value) { return std::isnan(value); }));
       } else {
-        CHECK(std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); }));
+        CHECK(
+            std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); }));
       }
     }
   });
 }
 
-// Tiles take denormals for zero: low parts of values below 2^-109 may be some. Flushed are an input,
-// a term or a sum, each less than 2^-126.
+// Tiles take denormals for zero: low parts of values below 2^-109 may be some. Flushed are an
+// input, a term or a sum, each less than 2^-126.
 TEST_CASE("small inputs lose no more than denormals are worth") {
   const Shape shape = {16, 64, 16};
   for (const int exponent : {-60, -90, -109, -112, -117, -120, -126, -130, -149}) {

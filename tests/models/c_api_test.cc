@@ -70,7 +70,7 @@ TEST_CASE("errors have a code and a message") {
   CHECK(std::strstr(pozor_error_message(), "no-such-model") != nullptr);
   pozor_load_options load;
   pozor_load_options_init(&load);
-  load.precision = 9;
+  load.precision = POZOR_BF16X3 + 1;
   CHECK(pozor_model_load("x", 1, &load, &none) == POZOR_INVALID_ARGUMENT);
   float out[36];
   const pozor_text text = {"x", 1}, broken = {nullptr, 5}, invalid = {"\xFF", 1};
@@ -100,6 +100,22 @@ TEST_CASE("a struct of an older version keeps the defaults of what it lacks") {
   float out[7];
   const pozor_text text = {"guitar", 6};
   CHECK(pozor_model_encode(loaded.model, &text, 1, out, 7, &options, nullptr) == POZOR_OK);
+}
+
+TEST_CASE("every precision can be asked for") {
+  const std::string folder = DataPath("st-prompts");
+  for (const int32_t precision : {POZOR_F32, POZOR_BF16, POZOR_INT8, POZOR_AUTO, POZOR_BF16X3}) {
+    CAPTURE(precision);
+    pozor_load_options load;
+    pozor_load_options_init(&load);
+    load.precision = precision;
+    pozor_model* model = nullptr;
+    REQUIRE(pozor_model_load(folder.data(), folder.size(), &load, &model) == POZOR_OK);
+    float out[36];
+    const pozor_text text = {"guitar", 6};
+    CHECK(pozor_model_encode(model, &text, 1, out, 36, nullptr, nullptr) == POZOR_OK);
+    pozor_model_free(model);
+  }
 }
 
 TEST_CASE("progress, and two ways to stop") {

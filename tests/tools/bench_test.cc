@@ -135,6 +135,20 @@ Result<BenchResult> RunOneRow(const std::string& model, const std::string& preci
   return RunBench(options);
 }
 
+TEST_CASE("bf16x3 without AMX runs f32, and every verb says so") {
+  const bool amx = CpuRunsTier(CpuTier::kAmx);
+  const std::string info = testing::Pozor({"info", kModel, "--precision", "bf16x3"}).output;
+  CHECK(info.find(amx ? "precision     bf16x3\n" : "precision     f32\n") != std::string::npos);
+  CHECK((info.find("bf16x3 needs AMX; f32 in its place") != std::string::npos) == !amx);
+  CHECK((info.find("precision bf16x3: CPU tier") != std::string::npos) == !amx);
+  const auto result = RunOneRow(kModel, "bf16x3");
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  const bool said = std::any_of(
+      result->warnings.begin(), result->warnings.end(),
+      [](const std::string& warning) { return warning.find("bf16x3 is f32") != warning.npos; });
+  CHECK(said == !amx);
+}
+
 // By what a user asks for, whatever single products of it run in: info, and rows with and without
 // a precision, so that they are comparable.
 TEST_CASE("a precision has one name in every verb") {

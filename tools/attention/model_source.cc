@@ -4,16 +4,13 @@
 
 #include "kernels/cpu.h"
 #include "models/model_impl.h"
+#include "models/quantize.h"
 #include "tools/attention/positions.h"
 #include "tools/attention/source.h"
 #include "tools/bench/model_record.h"
 
 namespace pozor::tools {
 namespace {
-
-std::string_view PrecisionName(Precision precision) {
-  return precision == Precision::kInt8 ? "int8" : precision == Precision::kBF16 ? "bf16" : "f32";
-}
 
 // Four sums, so that the compiler may add them side by side.
 double RowSum(const float* row, size_t keys) {
@@ -82,7 +79,7 @@ Status ModelSource::Prepare() {
   RunRecord run;
   run.model = options_.model_name;
   run.architecture = model_.Info().architecture;
-  run.precision = PrecisionName(impl.options.precision);
+  run.precision = PrecisionName(*impl.encoder);
   run.tier = CpuTierName(ActiveCpuTier());
   run.weights_hash = options_.weights_hash;
   record_.runs.push_back(std::move(run));

@@ -20,10 +20,11 @@ Result<std::unique_ptr<Channel>> Run::Start(size_t index) {
   if (options_.in_process && engine.is_pozor) {
     WorkerOptions worker;
     worker.model = options_.model;
-    worker.load.precision = engine.asked == "int8"   ? Precision::kInt8
-                            : engine.asked == "bf16" ? Precision::kBF16
-                            : engine.asked == "f32"  ? Precision::kF32
-                                                     : Precision::kAuto;
+    worker.load.precision = engine.asked == "int8"     ? Precision::kInt8
+                            : engine.asked == "bf16"   ? Precision::kBF16
+                            : engine.asked == "bf16x3" ? Precision::kBF16x3
+                            : engine.asked == "f32"    ? Precision::kF32
+                                                       : Precision::kAuto;
     worker.load.task = options_.task;
     worker.encode.threads = engine.threads;
     worker.encode.max_length = options_.max_length;
@@ -68,6 +69,9 @@ Result<std::unique_ptr<Channel>> Run::StartRecorded(size_t engine, bool first_pr
   if (!engines_[engine].is_pozor) return channel;
   POZOR_TRY(const JsonDocument info, channel->Ask("info"));
   record.tier = TextOf(*info, "tier");
+  if (engines_[engine].asked == "bf16x3" && TextOf(*info, "precision") == "f32") {
+    result_.warnings.push_back(Cat({"bf16x3 is f32 on tier ", record.tier, ": no AMX"}));
+  }
   record.version = TextOf(*info, "version");
   const JsonValue* kernels = info->Find("kernels");
   for (size_t i = 0; kernels != nullptr && i < kernels->items().size(); ++i) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/precision_plan.h"
 #include "kernels/gemm.h"
 #include "models/model_impl.h"
 #include "models/quantize.h"
@@ -77,11 +78,8 @@ double EncoderFlops(const EncoderSpec& spec, std::span<const size_t> lengths) {
   return tokens * FlopsPerToken(spec) + attention;
 }
 
-std::vector<std::string> ChosenKernels(Precision precision) {
+std::vector<std::string> ChosenKernels(PackedLayout layout) {
   std::vector<std::string> names;
-  const PackedLayout layout = precision == Precision::kInt8   ? PackedLayout::kS8x16x4
-                              : precision == Precision::kBF16 ? PackedLayout::kBf16x16x2
-                                                              : PackedLayout::kF32x16;
   for (const size_t m : {1, 8, 32, 128}) {
     names.push_back(Cat({"m=", std::to_string(m), ": ", FindGemmKernel(layout, m).name}));
   }
@@ -110,11 +108,9 @@ std::string HashWeights(const std::string& path) {
 void WriteModelInfo(const Model& model, JsonWriter* json) {
   const ModelInfo& info = model.Info();
   const EncoderSpec& spec = model.impl().encoder->spec();
-  const std::string precision = PrecisionName(*model.impl().encoder);
-  json->Key("kernels").Array(ChosenKernels(precision == "f32"    ? Precision::kF32
-                                           : precision == "bf16" ? Precision::kBF16
-                                                                 : Precision::kInt8));
-  json->Field("precision", precision);
+  const NumberFormat format = LowestFormat(model.impl().encoder->precision());
+  json->Key("kernels").Array(ChosenKernels(LayoutOf(format)));
+  json->Field("precision", NumberFormatName(format));
   json->Field("name", info.name).Field("path", info.path).Field("architecture", info.architecture);
   json->Field("hash", HashWeights(info.path)).Field("layers", info.layers);
   json->Field("hidden", info.hidden).Field("heads", info.heads);

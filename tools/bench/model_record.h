@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/spec.h"
+#include "kernels/pack.h"
 #include "pozor/pozor.hpp"
 #include "tools/bench/json_writer.h"
 
@@ -21,7 +22,7 @@ double FlopsPerToken(const EncoderSpec& spec);
 double EncoderFlops(const EncoderSpec& spec, std::span<const size_t> lengths);
 
 // GEMM kernels chosen for batches of 1, 8, 32 and 128 tokens: "m=8: <name>".
-std::vector<std::string> ChosenKernels(Precision precision);
+std::vector<std::string> ChosenKernels(PackedLayout layout);
 
 // 64-bit hash of the weight files of a model, 16 hexadecimal digits; empty if they cannot be read.
 std::string HashWeights(const std::string& path);

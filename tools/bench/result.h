@@ -34,7 +34,7 @@ struct RowKey {
   std::string engine;  // "pozor", or the name of a peer
   std::string model;
   std::string workload;
-  std::string precision;  // "f32", "bf16", "int8"
+  std::string precision;  // "f32", "bf16", "int8", "bf16x3"
   std::string tier;       // as asked for: "auto", "avx2", ...
   size_t threads = 1;
   size_t batch = 0;  // Pozor: tokens of a micro-batch, 0 the default; peers: texts of a batch

@@ -17,11 +17,12 @@ Status ReadPrecisions(const std::string& text, DiffRequest* request, bool* two) 
   const auto read = [&](const std::string& name, Precision* precision) {
     for (const auto& [known, value] :
          {std::pair("f32", Precision::kF32), std::pair("bf16", Precision::kBF16),
-          std::pair("int8", Precision::kInt8)}) {
+          std::pair("int8", Precision::kInt8), std::pair("bf16x3", Precision::kBF16x3)}) {
       if (name == known) *precision = value;
       if (name == known) return Status();
     }
-    return InvalidArgument("--precision: '" + name + "' is none of f32|bf16|int8; write int8,f32");
+    return InvalidArgument("--precision: '" + name +
+                           "' is none of f32|bf16|int8|bf16x3; write int8,f32");
   };
   POZOR_RETURN_IF_ERROR(read(text.substr(0, comma), &request->attention.load.precision));
   return read(*two ? text.substr(comma + 1) : text, &request->other_precision);

@@ -47,7 +47,7 @@ void AddSweeps(VerbParser& parser, BenchOptions* options) {
   app.add_option("--precision", options->precisions,
                  "e.g. f32,int8 (f32; a prepared model: its own)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"f32", "bf16", "int8"}))
+      ->check(CLI::IsMember({"f32", "bf16", "int8", "bf16x3"}))
       ->type_name("P,...");
   AddTaskOption(parser, &options->task);
   app.add_option("--batch-tokens", options->batch_tokens, "tokens of a micro-batch (the default)")

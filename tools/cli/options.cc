@@ -184,14 +184,15 @@ void AddLoadOptions(VerbParser& parser, LoadOptions* load) {
     if (text == "f32") load->precision = Precision::kF32;
     if (text == "bf16") load->precision = Precision::kBF16;
     if (text == "int8") load->precision = Precision::kInt8;
-    if (text != "f32" && text != "bf16" && text != "int8") {
-      throw CLI::ValidationError("--precision", "'" + text + "' is none of f32|bf16|int8");
+    if (text == "bf16x3") load->precision = Precision::kBF16x3;
+    if (text != "f32" && text != "bf16" && text != "int8" && text != "bf16x3") {
+      throw CLI::ValidationError("--precision", "'" + text + "' is none of f32|bf16|int8|bf16x3");
     }
   };
   parser.app()
       .add_option_function<std::string>("--precision", read_precision,
                                         "of the products (f32; a prepared model: its own)")
-      ->type_name("f32|bf16|int8");
+      ->type_name("f32|bf16|int8|bf16x3");
   AddCpuOption(parser);
 }
 

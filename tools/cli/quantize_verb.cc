@@ -1,3 +1,5 @@
+#include <string>
+
 #include "tools/cli/command.h"
 #include "tools/cli/options.h"
 #include "tools/cli/report.h"
@@ -5,6 +7,16 @@
 #include "tools/quantize.h"
 
 namespace pozor::tools {
+
+namespace {
+
+std::string RefuseBf16x3(const std::string& text) {
+  if (text != "bf16x3") return "";
+  return "bf16x3 is as large as f32 and is made when a model is loaded: nothing to prepare; give "
+         "the other verbs --precision bf16x3";
+}
+
+}  // namespace
 
 int QuantizeVerb(std::span<char* const> arguments) {
   VerbParser parser("quantize",
@@ -19,13 +31,15 @@ int QuantizeVerb(std::span<char* const> arguments) {
   CLI::App& app = parser.app();
   parser.AddModelAndInputs(true, 0);
   app.add_option("-o,--output", request.output, "folder to make")->type_name("OUT")->required();
-  parser.AddChoice<QuantizeTarget>(
-      "--precision", &target,
-      {{"int8", QuantizeTarget::kInt8},
-       {"bf16", QuantizeTarget::kBf16},
-       {"mixed", QuantizeTarget::kMixed}},
-      "int8 (default); bf16: weights in bf16; mixed: int8 but for the feed-forward's second "
-      "product, in bf16");
+  parser
+      .AddChoice<QuantizeTarget>(
+          "--precision", &target,
+          {{"int8", QuantizeTarget::kInt8},
+           {"bf16", QuantizeTarget::kBf16},
+           {"mixed", QuantizeTarget::kMixed}},
+          "int8 (default); bf16: weights in bf16; mixed: int8 but for the feed-forward's second "
+          "product, in bf16")
+      ->check(RefuseBf16x3);
   app.add_option("--products", request.products,
                  "precision of single products, e.g. down=bf16,5.qkv=f32; products are qkv, "
                  "attention, output, up and down")

@@ -50,7 +50,8 @@ typedef struct pozor_model pozor_model;
 #define POZOR_F32 0
 #define POZOR_BF16 1
 #define POZOR_INT8 2
-#define POZOR_AUTO 3 /* what the weights were prepared for, f32 if they were not prepared */
+#define POZOR_AUTO 3   /* what the weights were prepared for, f32 if they were not prepared */
+#define POZOR_BF16X3 4 /* near f32, by three bf16 products where there is AMX; elsewhere f32 */
 
 typedef struct pozor_load_options {
   size_t struct_size;
