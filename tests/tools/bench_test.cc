@@ -135,6 +135,29 @@ Result<BenchResult> RunOneRow(const std::string& model, const std::string& preci
   return RunBench(options);
 }
 
+TEST_CASE("without child processes the run has the one tier that is asked for") {
+  BenchOptions options;
+  options.model = kModel;
+  options.threads = {1};
+  options.workloads = {"query-8"};
+  options.rounds = options.processes = 1;
+  options.in_process = true;
+  options.bandwidth = false;
+  const std::vector<CpuTier> tiers = SupportedCpuTiers();
+  options.tiers = {std::string(CpuTierName(tiers.front()))};
+  const auto result = RunBench(options);
+  ClearCpuTierCap();
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  REQUIRE(result->rows.size() == 1);
+  CHECK(result->rows[0].active_tier == options.tiers[0]);
+  if (tiers.size() == 1) return;
+  options.tiers.emplace_back(CpuTierName(tiers.back()));
+  const auto mixed = RunBench(options);
+  ClearCpuTierCap();
+  REQUIRE_FALSE(mixed.ok());
+  CHECK(mixed.status().message().find("leave out --in-process") != std::string::npos);
+}
+
 TEST_CASE("bf16x3 without AMX runs f32, and every verb says so") {
   const bool amx = CpuRunsTier(CpuTier::kAmx);
   const std::string info = testing::Pozor({"info", kModel, "--precision", "bf16x3"}).output;

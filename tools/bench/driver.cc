@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "kernels/cpu.h"
 #include "tools/bench/clock.h"
 #include "tools/bench/run.h"
 
@@ -18,6 +19,12 @@ constexpr size_t kMostAlive = 12;
 Result<std::unique_ptr<Channel>> Run::Start(size_t index) {
   const EnginePlan& engine = engines_[index];
   if (options_.in_process && engine.is_pozor) {
+    if (options_.tiers.size() > 1) {
+      return InvalidArgument(Cat({"a process has one CPU tier, not ", options_.tiers[0], " and ",
+                                  options_.tiers[1], "; leave out --in-process"}));
+    }
+    CpuTier tier;
+    if (ParseCpuTier(options_.tiers[0], &tier)) SetCpuTierCap(tier);
     WorkerOptions worker;
     worker.model = options_.model;
     worker.load.precision = engine.asked == "int8"     ? Precision::kInt8
