@@ -214,15 +214,6 @@ TEST_CASE("a row has the same bits alone, in any batch and however panels are cu
   });
 }
 
-// What `epilogue` makes of an accumulator. Activations by libm.
-double ExpectedElement(const GemmEpilogue& epilogue, double acc, double residual, size_t column) {
-  double x = acc;
-  if (epilogue.bias != nullptr) x += static_cast<double>(epilogue.bias[column]);
-  if (column < epilogue.scaled_columns) x *= static_cast<double>(epilogue.scale);
-  x = ReferenceActivation(epilogue.activation, x);
-  return epilogue.residual != nullptr ? x + residual : x;
-}
-
 TEST_CASE("every epilogue against its definition") {
   const Shape shape = {35, 40, 90};
   const size_t c_stride = shape.n + 2;

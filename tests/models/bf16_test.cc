@@ -14,33 +14,12 @@
 #include "tests/models/golden.h"
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
-#include "tests/support/random.h"
 
 namespace pozor {
 namespace {
 
 using test::DataPath;
 using test::Encode;
-
-Model LoadBf16(const std::string& folder) {
-  LoadOptions options;
-  options.precision = Precision::kBF16;
-  Result<Model> model = Model::Load(DataPath(folder), options);
-  if (!model.ok()) FAIL(model.status().message());
-  return std::move(*model);
-}
-
-std::vector<std::string> Texts(size_t count) {
-  const char* words[] = {"ferry", "guitar", "plays", "man", "zebra", "over", "kitchen", "1958"};
-  test::Random random(5);
-  std::vector<std::string> texts(count);
-  for (std::string& text : texts) {
-    const size_t length = 1 + random.Index(60);
-    for (size_t w = 0; w < length; ++w)
-      text += std::string(w == 0 ? "" : " ") + words[random.Index(8)];
-  }
-  return texts;
-}
 
 double Cosine(std::span<const float> a, std::span<const float> b) {
   double dot = 0, aa = 0, bb = 0;
@@ -57,11 +36,11 @@ bool IsWidened() {
 }
 
 TEST_CASE("bf16 weights give vectors near those of f32 on every tier") {
-  const std::vector<std::string> texts = Texts(40);
+  const std::vector<std::string> texts = test::WordTexts(40, 60, 5);
   for (const std::string folder : {"bert", "st-mean-norm", "bert-gelu-new"}) {
     CAPTURE(folder);
     const Model exact = test::LoadOrFail(DataPath(folder));
-    const Model model = LoadBf16(folder);
+    const Model model = test::LoadOrFail(DataPath(folder), Precision::kBF16);
     const size_t width = model.Info().dimensions;
     std::vector<float> widened;
     test::ForEachTier([&](CpuTier) {
@@ -80,8 +59,8 @@ TEST_CASE("bf16 weights give vectors near those of f32 on every tier") {
 }
 
 TEST_CASE("a text's bf16 vector has the same bits alone, batched and with any threads") {
-  const std::vector<std::string> texts = Texts(60);
-  const Model model = LoadBf16("bert");
+  const std::vector<std::string> texts = test::WordTexts(60, 60, 5);
+  const Model model = test::LoadOrFail(DataPath("bert"), Precision::kBF16);
   const size_t width = model.Info().dimensions;
   const std::vector<float> expected = Encode(model, texts);
   for (const size_t threads : {1, 2, 3}) {
@@ -101,7 +80,7 @@ TEST_CASE("a text's bf16 vector has the same bits alone, batched and with any th
 }
 
 TEST_CASE("bf16 that is no faster than f32 says so") {
-  const Model model = LoadBf16("bert");
+  const Model model = test::LoadOrFail(DataPath("bert"), Precision::kBF16);
   bool said = false;
   for (const std::string& warning : model.Info().warnings) {
     said = said || warning.find("bf16") != warning.npos;
@@ -110,8 +89,8 @@ TEST_CASE("bf16 that is no faster than f32 says so") {
 }
 
 TEST_CASE("what is said of each bf16 product is what the tier does") {
-  const Model model = LoadBf16("bert");
-  const std::vector<std::string> texts = Texts(4);
+  const Model model = test::LoadOrFail(DataPath("bert"), Precision::kBF16);
+  const std::vector<std::string> texts = test::WordTexts(4, 60, 5);
   const Encoder& encoder = *model.impl().encoder;
   CHECK(PrecisionText(encoder) == "bf16, whose bits depend on the CPU");
   std::vector<float> widened;

@@ -18,7 +18,6 @@
 #include "tests/support/amx_emulator.h"
 #include "tests/support/compare.h"
 #include "tests/support/for_each_tier.h"
-#include "tests/support/random.h"
 
 namespace pozor {
 namespace {
@@ -30,26 +29,6 @@ using test::Encode;
 using test::Golden;
 
 constexpr double kNear = 2e-5;  // of an element of a unit vector
-
-Model Load(const std::string& folder, Precision precision) {
-  LoadOptions options;
-  options.precision = precision;
-  Result<Model> model = Model::Load(DataPath(folder), options);
-  if (!model.ok()) FAIL(model.status().message());
-  return std::move(*model);
-}
-
-std::vector<std::string> Texts(size_t count) {
-  const char* words[] = {"ferry", "guitar", "plays", "man", "zebra", "over", "kitchen", "1958"};
-  test::Random random(7);
-  std::vector<std::string> texts(count);
-  for (std::string& text : texts) {
-    const size_t length = 1 + random.Index(40);
-    for (size_t w = 0; w < length; ++w)
-      text += std::string(w == 0 ? "" : " ") + words[random.Index(8)];
-  }
-  return texts;
-}
 
 // Rows [count, width], each made of length one.
 std::vector<float> Unit(std::vector<float> rows, size_t width) {
@@ -118,14 +97,15 @@ TEST_CASE(
     "a text's bf16x3 vector has the same bits alone, batched, shuffled and with any threads") {
   if (!AmxEmulator::Available()) return;
   const AmxTier amx;
-  std::vector<std::string> texts = Texts(24);
+  std::vector<std::string> texts = test::WordTexts(24, 40, 7);
   for (const std::string folder : {"bert", "st-mean-norm"}) {
     CAPTURE(folder);
-    const Model model = Load(folder, Precision::kBF16x3);
+    const Model model = test::LoadOrFail(DataPath(folder), Precision::kBF16x3);
     CHECK_FALSE(Says(model, "bf16x3"));
     const size_t width = model.Info().dimensions;
     const std::vector<float> expected = Encode(model, texts);
-    const std::vector<float> f32 = Encode(Load(folder, Precision::kF32), texts);
+    const std::vector<float> f32 =
+        Encode(test::LoadOrFail(DataPath(folder), Precision::kF32), texts);
     CHECK_FALSE(test::SameBits(expected, f32));
     CHECK(test::MaxAbsDifference(Unit(expected, width), Unit(f32, width)) <= kNear);
     for (const size_t threads : {1, 2, 3}) {
@@ -152,13 +132,13 @@ TEST_CASE(
 }
 
 TEST_CASE("without AMX bf16x3 has the bits of f32, and says so") {
-  const std::vector<std::string> texts = Texts(12);
+  const std::vector<std::string> texts = test::WordTexts(12, 40, 7);
   test::ForEachTier([&](CpuTier tier) {
     const bool runs = HasGemmKernel(PackedLayout::kSplitBf16x16x2);
     CHECK(runs == (tier == CpuTier::kAmx));
     for (const std::string folder : {"bert", "st-mean-norm"}) {
       CAPTURE(folder);
-      const Model model = Load(folder, Precision::kBF16x3);
+      const Model model = test::LoadOrFail(DataPath(folder), Precision::kBF16x3);
       CHECK(Says(model, "precision bf16x3: CPU tier " + std::string(CpuTierName(tier))) == !runs);
       CHECK(PrecisionName(*model.impl().encoder) == (runs ? "bf16x3" : "f32"));
       for (const ProductLine& product : DescribeProducts(*model.impl().encoder)) {
@@ -167,9 +147,10 @@ TEST_CASE("without AMX bf16x3 has the bits of f32, and says so") {
         CHECK((product.reason.find("AMX") != product.reason.npos) == !runs);
       }
       if (runs) continue;
-      const std::vector<float> f32 = Encode(Load(folder, Precision::kF32), texts);
+      const std::vector<float> f32 =
+          Encode(test::LoadOrFail(DataPath(folder), Precision::kF32), texts);
       CHECK(test::SameBits(Encode(model, texts), f32));
-      CHECK_FALSE(Says(Load(folder, Precision::kF32), "bf16x3"));
+      CHECK_FALSE(Says(test::LoadOrFail(DataPath(folder), Precision::kF32), "bf16x3"));
     }
   });
 }
@@ -177,8 +158,8 @@ TEST_CASE("without AMX bf16x3 has the bits of f32, and says so") {
 TEST_CASE("a model keeps its bf16x3 products under a lower cap") {
   if (!AmxEmulator::Available()) return;
   const AmxTier amx;
-  const std::vector<std::string> texts = Texts(3);
-  const Model model = Load("bert", Precision::kBF16x3);
+  const std::vector<std::string> texts = test::WordTexts(3, 40, 7);
+  const Model model = test::LoadOrFail(DataPath("bert"), Precision::kBF16x3);
   const std::vector<float> expected = Encode(model, texts);
   REQUIRE(SetCpuTierCap(CpuTier::kAvx512));
   CHECK(test::SameBits(Encode(model, texts), expected));

@@ -4,11 +4,14 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "pozor/pozor.hpp"
+#include "tests/support/random.h"
 
 namespace pozor::test {
 
@@ -19,6 +22,19 @@ inline std::vector<float> Encode(const Model& model, const std::vector<std::stri
   if (!vectors.ok()) FAIL(vectors.status().message());
   return std::vector<float>(vectors->data(),
                             vectors->data() + vectors->rows() * vectors->dimensions());
+}
+
+// Texts of 1 to `most` words in no order.
+inline std::vector<std::string> WordTexts(size_t count, size_t most, uint64_t seed) {
+  const char* words[] = {"ferry", "guitar", "plays", "man", "zebra", "over", "kitchen", "1958"};
+  Random random(seed);
+  std::vector<std::string> texts(count);
+  for (std::string& text : texts) {
+    const size_t length = 1 + random.Index(most);
+    for (size_t w = 0; w < length; ++w)
+      text += std::string(w == 0 ? "" : " ") + words[random.Index(8)];
+  }
+  return texts;
 }
 
 }  // namespace pozor::test

@@ -20,8 +20,10 @@ inline std::string DataPath(const std::string& name) {
   return std::string(POZOR_TEST_DATA) + "/" + name;
 }
 
-inline Model LoadOrFail(const std::string& path) {
-  Result<Model> model = Model::Load(path);
+inline Model LoadOrFail(const std::string& path, Precision precision = Precision::kAuto) {
+  LoadOptions options;
+  options.precision = precision;
+  Result<Model> model = Model::Load(path, options);
   if (!model.ok()) FAIL(model.status().message());
   return std::move(*model);
 }

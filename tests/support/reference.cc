@@ -77,6 +77,14 @@ const char* ActivationName(Activation activation) {
   return "?";
 }
 
+double ExpectedElement(const GemmEpilogue& epilogue, double acc, double residual, size_t column) {
+  double x = acc;
+  if (epilogue.bias != nullptr) x += static_cast<double>(epilogue.bias[column]);
+  if (column < epilogue.scaled_columns) x *= static_cast<double>(epilogue.scale);
+  x = ReferenceActivation(epilogue.activation, x);
+  return epilogue.residual != nullptr ? x + residual : x;
+}
+
 float NearestBf16(float x) {
   if (!std::isfinite(x)) return x;
   const uint32_t bits = std::bit_cast<uint32_t>(x);

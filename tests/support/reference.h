@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "kernels/activation.h"
+#include "kernels/gemm.h"
 #include "kernels/pack.h"
 
 namespace pozor::test {
 
 // The activation's definition, by libm.
 double ReferenceActivation(Activation activation, double x);
+
+// What `epilogue` makes of an accumulator of packed column `column`.
+double ExpectedElement(const GemmEpilogue& epilogue, double acc, double residual, size_t column);
 
 // The nearest bf16, ties to even, by the exact midpoint between its two neighbours.
 float NearestBf16(float x);
