@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "engine/machine.h"
 
@@ -64,10 +65,16 @@ class Pools {
 };
 
 // What a caller shares with the workers it invited. An invitation may be read long after the call
-// is over, so it owns this, and looks at `work` only between a successful Enter and Leave.
+// is over: it holds the team, and looks at `work` only between a successful Enter and Leave.
 class Team {
  public:
-  explicit Team(const std::function<void(size_t)>& work) : work_(&work) {}
+  // For a call's work; the caller is the first to hold the team.
+  void Open(const std::function<void(size_t)>& work) {
+    work_ = &work;
+    next_worker_.store(1, std::memory_order_relaxed);
+    state_.store(0, std::memory_order_relaxed);
+    holders_.store(1, std::memory_order_relaxed);
+  }
 
   void Help() {
     if (Enter()) (*work_)(next_worker_.fetch_add(1, std::memory_order_relaxed));
@@ -83,6 +90,10 @@ class Team {
     }
   }
 
+  void Hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
+  // True: nobody holds it any more.
+  bool Release() { return holders_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 
@@ -91,9 +102,44 @@ class Team {
     if (state_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1)) state_.notify_all();
   }
 
-  const std::function<void(size_t)>* work_;
+  const std::function<void(size_t)>* work_ = nullptr;
   std::atomic<size_t> next_worker_{1};
-  std::atomic<uint32_t> state_{0};  // helpers inside, and kClosed
+  std::atomic<uint32_t> state_{0};    // helpers inside, and kClosed
+  std::atomic<uint32_t> holders_{0};  // the caller, and invitations nobody has read
+};
+
+// All teams there are, kept for the life of the process and used again. The process may end before
+// an invitation is read: a team that belonged to its holders would then be a leak.
+class Teams {
+ public:
+  static Teams& Get() {
+    static Teams* teams = new Teams;
+    return *teams;
+  }
+
+  Team& Open(const std::function<void(size_t)>& work) {
+    const BriefLock lock(mutex_);
+    if (free_.empty()) {
+      all_.push_back(std::make_unique<Team>());
+      free_.reserve(all_.capacity());  // giving one back allocates nothing
+      free_.push_back(all_.back().get());
+    }
+    Team& team = *free_.back();
+    free_.pop_back();
+    team.Open(work);
+    return team;
+  }
+
+  void Release(Team& team) {
+    if (!team.Release()) return;
+    const BriefLock lock(mutex_);
+    free_.push_back(&team);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Team>> all_;
+  std::vector<Team*> free_;
 };
 
 }  // namespace
@@ -123,13 +169,20 @@ void RunTeam(size_t threads, const std::function<void(size_t worker)>& work) {
   if (threads <= 1) return work(0);
   // Whatever happens, nobody is inside any more when `work` ends.
   struct Closer {
-    std::shared_ptr<Team> team;
-    ~Closer() { team->Close(); }
+    Team& team;
+    ~Closer() {
+      team.Close();
+      Teams::Get().Release(team);
+    }
   };
-  const Closer closer{std::make_shared<Team>(work)};
+  const Closer closer{Teams::Get().Open(work)};
   tbb::task_arena& arena = Pools::Get().For(threads);
   for (size_t i = 1; i < threads; ++i) {
-    arena.enqueue([team = closer.team] { team->Help(); });
+    closer.team.Hold();
+    arena.enqueue([&team = closer.team] {
+      team.Help();
+      Teams::Get().Release(team);
+    });
   }
   work(0);
 }

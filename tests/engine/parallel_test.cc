@@ -12,6 +12,7 @@
 
 #include "engine/task_graph.h"
 #include "engine/turnstile.h"
+#include "tests/support/leaks.h"
 #include "tests/support/random.h"
 
 namespace pozor {
@@ -75,6 +76,30 @@ TEST_CASE("many callers of teams share the workers") {
   CHECK(ThreadsOfProcess() <= 1 + 8 + 3 + 2);
   for (std::thread& caller : callers) caller.join();
   CHECK(sum == 8 * 50 * 20);
+}
+
+// The worker of a pool of two stays with one caller, so that nobody reads another's invitations: as
+// when a process ends just after a call.
+TEST_CASE("invitations that no worker has read are no leak, and their teams serve again") {
+  std::atomic<uint32_t> came{0}, go{0};
+  std::thread host([&] {
+    RunTeam(2, [&](size_t worker) {
+      if (worker == 0) return WaitWhileEqual(came, 0);
+      came = 1;
+      came.notify_all();
+      WaitWhileEqual(go, 0);
+    });
+  });
+  WaitWhileEqual(came, 0);
+  std::atomic<int> runs{0};
+  for (int call = 0; call < 100; ++call) RunTeam(2, [&](size_t) { ++runs; });
+  CHECK(runs == 100);
+  CHECK_FALSE(test::LeaksAreFound());
+  go = 1;
+  go.notify_all();
+  host.join();
+  for (int call = 0; call < 100; ++call) RunTeam(2, [&](size_t worker) { runs += worker == 0; });
+  CHECK(runs == 200);
 }
 
 TEST_CASE("idle workers use no CPU") {
