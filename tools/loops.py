@@ -71,7 +71,7 @@ LOOPS = [
     ("bf16 6x16 widened", ARM, "gemm_bf16", r"NEON.*MultiplyTile<6ul, 1ul, .*Widened>", r"fmla"),
     ("bf16 6x16 BFMMLA", V1, "gemm_bf16_arm", r"MultiplyTile<3ul", r"bfmmla"),
     ("bf16 32x32 tiles", SPR, "gemm_amx", r"MultiplyHalves<.*::Halves>", TILE),
-    ("bf16x3 32x32 tiles", SPR, "gemm_amx", r"MultiplyHalves<.*SplitHalves>", TILE),
+    ("bf16x3 32x32 tiles", SPR, "gemm_amx_split", r"MultiplyHalves<.*SplitHalves>", TILE),
     ("GELU", SERVERS, "gemm_f32", r"AVX3.*StorePanel<\(pozor::Activation\)1>", FMA),
     ("GELU", ADL, "gemm_f32", r"AVX2.*StorePanel<\(pozor::Activation\)1>", FMA),
     ("GELU", ARM, "gemm_f32", r"NEON.*StorePanel<\(pozor::Activation\)1>", r"fml[as]"),
