@@ -348,6 +348,30 @@ TEST_CASE("a whole run") {
   CHECK_FALSE(RunBench(options).ok());
 }
 
+// The CPU time of other threads shows once a tick: as here, in one call of four.
+TEST_CASE("calls of a query share the CPU time that was seen in one of them") {
+  BenchOptions options;
+  options.model = kModel;
+  options.threads = {2};
+  options.workloads = {"query-8"};
+  options.rounds = 2;
+  options.only_peers = true;
+  options.in_process = true;
+  options.bandwidth = false;
+  options.peers.push_back({"uneven",
+                           "f32",
+                           {4},
+                           "/bin/sh -c 'echo \"{\\\"ready\\\": true}\"; while read line; do echo "
+                           "\"{\\\"seconds\\\": [0.1, 0.1, 0.1, 0.1], \\\"saved\\\": 0, "
+                           "\\\"cpu_seconds\\\": [0, 0, 0.6, 0]}\"; done'"});
+  const auto result = RunBench(options);
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  REQUIRE(result->rows.size() == 1);
+  const Row& row = result->rows[0];
+  for (const double seconds : row.samples.cpu_seconds) CHECK(seconds == doctest::Approx(0.15));
+  CHECK(row.summary.cpu_seconds_per_1000_texts == doctest::Approx(150));
+}
+
 TEST_CASE("a roof is of instructions that kernels of the tier use") {
   const std::pair<const char*, PackedLayout> precisions[] = {{"f32", PackedLayout::kF32x16},
                                                              {"int8", PackedLayout::kS8x16x4},

@@ -49,7 +49,8 @@ struct RowSamples {
   std::vector<double> round;        // place in the interleaved run
   std::vector<double> at;           // seconds since the run began
   std::vector<double> seconds;      // a round of all texts, or one call of a query row
-  std::vector<double> cpu_seconds;  // of the engine's process, all its threads
+  std::vector<double> cpu_seconds;  // of the engine's process, all its threads; a call's: the mean
+                                    // of the calls around it
   std::vector<double> roof;         // GFLOP/s a thread of the probe around this sample
   std::vector<double> waited;       // of all its threads together, ready to run, for a CPU
   std::vector<double> stolen;       // CPU seconds that other programs took meanwhile

@@ -6,6 +6,7 @@
 #include "tools/bench/roof.h"
 #include "tools/bench/run.h"
 #include "tools/bench/workload.h"
+#include "tools/stats.h"
 
 namespace pozor::tools {
 namespace {
@@ -99,8 +100,10 @@ Status Run::Visit(RowPlan& plan, Channel& channel, size_t process, size_t round)
     }
     return values;
   };
-  const std::vector<double> cpus = each("cpu_seconds", used),
-                            waits = each("waited_seconds", waited);
+  std::vector<double> cpus = each("cpu_seconds", used), waits = each("waited_seconds", waited);
+  // The kernel adds what a running thread has used to its process's time once a tick of several
+  // milliseconds: the figure of a short call is of its own thread, or of all since the last tick.
+  if (plan.row.latency) cpus.assign(cpus.size(), Mean(cpus));
   RowSamples& kept = plan.row.samples;
   for (size_t i = 0; i < samples.size(); ++i) {
     kept.process.push_back(static_cast<double>(process));
