@@ -182,6 +182,12 @@ void BenchGemm(benchmark::State& state, const GemmKernel& kernel, const PeakLoop
       100 * static_cast<double>(rates.size()) / static_cast<double>(windows.size());
 }
 
+// What the last part of a loop's name says of types that are the kernel's.
+bool BoundsKernel(const std::string& types, const GemmKernel& kernel) {
+  if (kernel.layout == pozor::PackedLayout::kSplitBf16x16x2) return types == "bf16x3";
+  return kernel.name.find("-" + types) != kernel.name.npos;
+}
+
 // The loop that bounds a kernel: the best of its types up to its tier, or, where the CPU has no
 // instruction for them, of f32.
 const PeakLoop* FindPeak(const GemmKernel& kernel) {
@@ -190,7 +196,7 @@ const PeakLoop* FindPeak(const GemmKernel& kernel) {
     if (loop.tier > kernel.tier) continue;
     const std::string types(loop.name.substr(loop.name.rfind('-') + 1));
     if (types == "f32") of_f32 = &loop;
-    if (kernel.name.find("-" + types) != kernel.name.npos) of_types = &loop;
+    if (BoundsKernel(types, kernel)) of_types = &loop;
   }
   if (kernel.tier == pozor::CpuTier::kAvx512 && of_types != of_f32) return of_f32;  // no VNNI
   return of_types != nullptr ? of_types : of_f32;

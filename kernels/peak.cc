@@ -115,6 +115,8 @@ void RunPeakBf16(size_t iterations) {
 // Four sums of tiles in turn; zeros throughout, which no multiplier is quicker for.
 inline constexpr double kPeakTileBytesOps = 2.0 * 8.0 * 16.0 * 16.0 * 64.0;
 inline constexpr double kPeakTileHalvesOps = 2.0 * 8.0 * 16.0 * 16.0 * 32.0;
+// Of split values three multiplies make one product.
+inline constexpr double kPeakTileSplitHalvesOps = kPeakTileHalvesOps / 3.0;
 
 template <class Format>
 void RunPeakTiles(size_t iterations) {
@@ -269,6 +271,7 @@ constexpr PeakLoop kLoops[] = {
     {"zen4-bf16", CpuTier::kZen4, N_AVX3::kPeakBf16Ops, &N_AVX3::RunPeakBf16},
     {"amx-u8s8", CpuTier::kAmx, N_AVX3::kPeakTileBytesOps, &N_AVX3::RunPeakTileBytes},
     {"amx-bf16", CpuTier::kAmx, N_AVX3::kPeakTileHalvesOps, &N_AVX3::RunPeakTileHalves},
+    {"amx-bf16x3", CpuTier::kAmx, N_AVX3::kPeakTileSplitHalvesOps, &N_AVX3::RunPeakTileHalves},
 #endif
 #if HWY_ARCH_ARM_A64
     {"neon-f32", CpuTier::kNeon, HWY_NAMESPACE::kPeakOps, &HWY_NAMESPACE::RunPeakF32},

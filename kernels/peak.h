@@ -15,7 +15,7 @@ namespace pozor {
 struct PeakLoop {
   std::string_view name;  // <tier>-<types>, e.g. avx512-f32, avx512-vnni-u8s8
   CpuTier tier;
-  double ops_per_iteration;  // multiplies and adds counted apart
+  double ops_per_iteration;  // multiplies and adds counted apart; of the values' own products only
   void (*run)(size_t iterations);
 };
 

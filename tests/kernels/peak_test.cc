@@ -21,7 +21,7 @@ TEST_CASE("every loop runs and is named after its tier") {
     REQUIRE(dash != std::string::npos);
     CHECK(name.substr(0, dash) == CpuTierName(loop.tier));
     const std::string types = name.substr(dash + 1);
-    CHECK((types == "f32" || types == "u8s8" || types == "bf16"));
+    CHECK((types == "f32" || types == "u8s8" || types == "bf16" || types == "bf16x3"));
     CHECK(loop.ops_per_iteration > 0);
   }
   for (const PeakLoop& loop : AllPeakLoops()) {

@@ -11,6 +11,7 @@
 #include "kernels/gemm.h"
 #include "kernels/peak.h"
 #include "models/json.h"
+#include "tests/support/amx_emulator.h"
 #include "tests/support/for_each_tier.h"
 #include "tests/support/pozor_command.h"
 #include "tests/support/process.h"
@@ -376,11 +377,14 @@ TEST_CASE("a roof is of instructions that kernels of the tier use") {
   const std::pair<const char*, PackedLayout> precisions[] = {{"f32", PackedLayout::kF32x16},
                                                              {"int8", PackedLayout::kS8x16x4},
                                                              {"bf16", PackedLayout::kBf16x16x2}};
-  test::ForEachTier([&](CpuTier tier) {
+  const auto check = [&](CpuTier tier) {
     for (const auto& [precision, layout] : precisions) {
       CAPTURE(std::string(precision));
       const PeakLoop* loop = RoofLoop(precision, tier);
-      if (loop == nullptr) continue;
+      if (loop == nullptr) {
+        CHECK(layout == PackedLayout::kS8x16x4);  // without dot products of bytes
+        continue;
+      }
       CAPTURE(std::string(loop->name));
       const auto kernels = AllGemmKernels();
       CHECK(std::any_of(kernels.begin(), kernels.end(), [&](const GemmKernel& kernel) {
@@ -388,7 +392,28 @@ TEST_CASE("a roof is of instructions that kernels of the tier use") {
                IsGemmKernelSupported(kernel);
       }));
     }
-  });
+  };
+  test::ForEachTier(check);
+  const test::AmxTier amx;
+  check(ActiveCpuTier());
+}
+
+TEST_CASE("the roof of bf16x3: a third of the tiles' bf16, and f32 where f32 is in its place") {
+  const auto check = [](CpuTier tier) {
+    const PeakLoop *split = RoofLoop("bf16x3", tier), *bf16 = RoofLoop("bf16", tier);
+    REQUIRE(split != nullptr);
+    REQUIRE(bf16 != nullptr);
+    if (!HasGemmKernel(PackedLayout::kSplitBf16x16x2)) {
+      CHECK(split == RoofLoop("f32", tier));
+      return;
+    }
+    CHECK(split->tier == CpuTier::kAmx);
+    CHECK((split->run == bf16->run));
+    CHECK(3 * split->ops_per_iteration == doctest::Approx(bf16->ops_per_iteration));
+  };
+  test::ForEachTier(check);
+  const test::AmxTier amx;
+  check(ActiveCpuTier());
 }
 
 }  // namespace

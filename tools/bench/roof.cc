@@ -57,12 +57,7 @@ std::string_view TypesOf(std::string_view name) { return name.substr(name.rfind(
 bool BoundsPrecision(std::string_view loop, std::string_view precision) {
   const std::string_view types = TypesOf(loop);
   if (precision == "int8") return types.find('8') != std::string_view::npos;
-  return types.starts_with(precision);
-}
-
-bool IsSupported(CpuTier tier) {
-  const std::vector<CpuTier> tiers = SupportedCpuTiers();
-  return std::find(tiers.begin(), tiers.end(), tier) != tiers.end();
+  return types == precision;
 }
 
 struct Level {
@@ -119,7 +114,7 @@ double ReadRate(size_t threads, size_t bytes, double seconds) {
 std::vector<ComputeRoof> MeasureComputeRoofs(std::span<const size_t> threads, double seconds) {
   std::vector<ComputeRoof> roofs;
   for (const PeakLoop& loop : AllPeakLoops()) {
-    if (!IsSupported(loop.tier)) continue;
+    if (!IsCpuTierSupported(loop.tier)) continue;
     for (const size_t count : threads) {
       const double rate = BestOf(seconds, [&] {
         return RateOfTeam(count, [&](size_t) { return MeasurePeakWindow(loop, 1e-3); });
@@ -144,10 +139,11 @@ std::vector<BandwidthRoof> MeasureBandwidthRoofs(std::span<const size_t> threads
 const PeakLoop* RoofLoop(std::string_view precision, CpuTier tier) {
   const PeakLoop* best = nullptr;
   for (const PeakLoop& loop : AllPeakLoops()) {
-    if (!TierAdmits(tier, loop.tier) || !IsSupported(loop.tier)) continue;
+    if (!TierAdmits(tier, loop.tier) || !IsCpuTierSupported(loop.tier)) continue;
     if (!BoundsPrecision(loop.name, precision)) continue;
     if (best == nullptr || loop.tier > best->tier) best = &loop;
   }
+  if (best == nullptr && precision.starts_with("bf16")) return RoofLoop("f32", tier);
   return best;
 }
 

@@ -22,7 +22,8 @@ std::vector<ComputeRoof> MeasureComputeRoofs(std::span<const size_t> threads, do
 // Reads of buffers that fit L1, L2, a share of L3, and none of them. Each thread has its own.
 std::vector<BandwidthRoof> MeasureBandwidthRoofs(std::span<const size_t> threads, double seconds);
 
-// The loop that bounds a precision on a tier: the one of the highest tier up to it. Null: none.
+// The loop that bounds a precision on a tier: the one of the highest tier up to it. Where bf16 and
+// bf16x3 have no instruction their products are of f32, and so is the loop. Null: none.
 const PeakLoop* RoofLoop(std::string_view precision, CpuTier tier);
 
 // What a thread of `threads` reaches just now, GFLOP/s: about a millisecond of the widest f32 loop.
