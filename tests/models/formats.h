@@ -60,11 +60,12 @@ struct Hostile {
 // Refused by name, in a line, soon.
 template <class Open>
 void CheckRefused(const std::string& folder, std::span<const Hostile> files, Open open) {
+  const std::string path = DataPath("malformed/" + folder + "/");
   for (const Hostile& hostile : files) {
     const std::string name = hostile.file;
     CAPTURE(name);
     const CpuStopwatch watch;
-    const Status status = open(DataPath("malformed/" + folder + "/" + name)).status();
+    const Status status = open(path + name).status();
     CHECK(watch.Seconds() < kFewCpuSeconds);
     CHECK_FALSE(status.ok());
     const std::string& message = status.message();

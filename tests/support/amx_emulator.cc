@@ -85,6 +85,11 @@ T ReadAt(const uint8_t* at) {
   return value;
 }
 
+// Registers hold addresses as numbers.
+void* AtAddress(uintptr_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): as they are
+}
+
 // The memory operand that ModRM `mod`, `rm` and what follows at `at` name.
 void DecodeMemory(const ucontext_t& context, const uint8_t* start, const uint8_t* at, int mod,
                   int rm, int extend_index, int extend_base, Instruction* out) {
@@ -101,7 +106,7 @@ void DecodeMemory(const ucontext_t& context, const uint8_t* start, const uint8_t
   const bool relative = rm == 5 && mod == 0;
   int64_t displacement = 0;
   if (mod == 1) {
-    displacement = ReadAt<int8_t>(at);
+    displacement = ReadAt<int8_t>(at);  // NOLINT(bugprone-signed-char-misuse): it has a sign
     at += 1;
   } else if (mod == 2 || relative || !has_base) {
     displacement = ReadAt<int32_t>(at);
@@ -119,7 +124,8 @@ void DecodeMemory(const ucontext_t& context, const uint8_t* start, const uint8_t
 
 // False if it is no 128-bit VEX instruction of map 0F38 with W0.
 bool Decode(const ucontext_t& context, Instruction* out) {
-  const auto* start = reinterpret_cast<const uint8_t*>(context.uc_mcontext.gregs[REG_RIP]);
+  const auto next = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
+  const auto* start = static_cast<const uint8_t*>(AtAddress(next));
   constexpr uint8_t kThreeByteVex = 0xC4;
   if (start[0] != kThreeByteVex || (start[1] & 0x1F) != 2) return false;
   if ((start[2] & 0x84) != 0) return false;  // W, L
@@ -159,7 +165,7 @@ void ClearRest(int tile) {
 
 bool LoadConfig(const Instruction& in) {
   Config config;
-  std::memcpy(&config, reinterpret_cast<const void*>(in.address), sizeof(config));
+  std::memcpy(&config, AtAddress(in.address), sizeof(config));
   if (config.palette > 1) return false;
   for (int t = 0; t < 16; ++t) {
     const bool empty = config.rows[t] == 0 && config.row_bytes[t] == 0;
@@ -176,7 +182,7 @@ bool Load(const Instruction& in) {
   if (!in.has_index || !IsConfigured(in.reg)) return false;
   for (int r = 0; r < Rows(in.reg); ++r) {
     const uintptr_t row = in.base + static_cast<uintptr_t>(r) * in.stride;
-    std::memcpy(state.tiles[in.reg].bytes[r], reinterpret_cast<const void*>(row),
+    std::memcpy(state.tiles[in.reg].bytes[r], AtAddress(row),
                 static_cast<size_t>(RowBytes(in.reg)));
   }
   ClearRest(in.reg);
@@ -187,7 +193,7 @@ bool Store(const Instruction& in) {
   if (!in.has_index || !IsConfigured(in.reg)) return false;
   for (int r = 0; r < Rows(in.reg); ++r) {
     const uintptr_t row = in.base + static_cast<uintptr_t>(r) * in.stride;
-    std::memcpy(reinterpret_cast<void*>(row), state.tiles[in.reg].bytes[r],
+    std::memcpy(AtAddress(row), state.tiles[in.reg].bytes[r],
                 static_cast<size_t>(RowBytes(in.reg)));
   }
   return true;
@@ -276,7 +282,7 @@ bool Configure(const Instruction& in) {
   }
   if (in.memory && in.prefix == 0 && in.reg == 0) return LoadConfig(in);
   if (in.memory && in.prefix == 1 && in.reg == 0) {  // STTILECFG
-    std::memcpy(reinterpret_cast<void*>(in.address), &state.config, sizeof(state.config));
+    std::memcpy(AtAddress(in.address), &state.config, sizeof(state.config));
     return true;
   }
   if (!in.memory && in.prefix == 3 && in.rm == 0 && IsConfigured(in.reg)) {  // TILEZERO

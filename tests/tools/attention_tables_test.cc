@@ -143,6 +143,7 @@ TEST_CASE("show: matrices, and a word in every head, without colours in a pipe")
   }
   CHECK(Contains(Output({"show", kModel, kText, "--heads", "1:2"}), "layer 1 head 2"));
   CHECK(Contains(Output({"show", kModel, kText, "--reduce", "rollout"}), "rollout"));
+  // NOLINTNEXTLINE(misc-misleading-bidirectional): that it does not come through is the point
   CHECK(Printable("a\nb\xE2\x80\xAE\x1b[2J", 99) == "a?b??[2J");
   CHECK(Printable("abcdef", 4) == "abc~");
 }

@@ -200,6 +200,7 @@ TEST_CASE("dump: halves and bytes are the nearest ones") {
     const NpyArray array = ParseNpy(bytes, "a.npy").value();
     CHECK(array.descr == (type == WeightType::kF16 ? "<f2" : "|u1"));
     std::vector<float> got(weights.size());
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): bytes, and how many is said
     Decode(array.data.data(), got.size(), type, got.data());
     for (size_t i = 0; i < got.size(); ++i) {
       const double root = std::sqrt(static_cast<double>(weights[i]));
@@ -432,6 +433,7 @@ std::string DataOf(const std::string& page) {
 
 TEST_CASE("view: hostile texts neither end the element nor reorder it") {
   const std::string right_to_left =
+      // NOLINTNEXTLINE(misc-misleading-bidirectional): that it reorders nothing is the point
       "\xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D \xE2\x80\xAE"
       "txet\xE2\x80\xA9 \xE2\x81\xA6";
   const std::string texts[] = {ReadFileOrEmpty(TestData("cases/P31/text.txt")),

@@ -21,7 +21,6 @@ namespace pozor::tools {
 namespace {
 
 using testing::EndsInOneError;
-using testing::Lines;
 using testing::Pozor;
 using testing::ProcessOptions;
 using testing::ProcessResult;
@@ -69,8 +68,9 @@ TEST_CASE("quantize, then encode, verify and info") {
     for (const std::string asked : {"f32", int8 ? "bf16" : "int8"}) {
       const ProcessResult other = Pozor({"encode", out, texts, "--precision", asked});
       CHECK(other.exit_code == 1);
-      CHECK(other.errors.find("prepared for " + precision + ", not those for " + asked) !=
-            std::string::npos);
+      std::string mismatch = "prepared for " + precision;
+      mismatch += ", not those for " + asked;
+      CHECK(other.errors.find(mismatch) != std::string::npos);
     }
     CHECK(Pozor({"verify", out}).exit_code == 0);
     const ProcessResult info = Pozor({"info", out});
