@@ -348,6 +348,57 @@ TEST_CASE("the page is whole and needs nothing else") {
   CHECK(charts == tables);
 }
 
+TEST_CASE("numbers of files in runs") {
+  CHECK(FileNumber(0) == "#1");
+  CHECK(FileNumbers({0}) == "#1");
+  CHECK(FileNumbers({0, 1}) == "#1, #2");
+  CHECK(FileNumbers({0, 1, 2, 4, 6, 7}) == "#1–#3, #5, #7, #8");
+}
+
+// The page of `count` files: two machines, of which the second has rows of its own.
+std::string PageOf(size_t count) {
+  std::vector<LoadedResult> results;
+  for (size_t i = 0; i < count; ++i) {
+    const bool first = i < count / 2;
+    RowRecipe recipe;
+    recipe.workload = first ? "fixed-16" : "fixed-128";
+    results.push_back(MakeResult("file-" + std::to_string(i), {recipe, {.workload = "mix"}},
+                                 first ? "Old CPU" : "New CPU", i));
+  }
+  std::vector<Comparison> comparisons;
+  for (size_t i = 1; i < count; ++i) {
+    comparisons.push_back({&results[0], &results[i],
+                           DiffSystems(results[0].result, results[i].result),
+                           CompareResults(results[0], results[i], {})});
+  }
+  return ToHtml(results, comparisons);
+}
+
+TEST_CASE("the page of a few files has a column for each, that of many the files of each value") {
+  const auto has = [](const std::string& page, std::string_view part) {
+    return page.find(part) != std::string::npos;
+  };
+  const std::string few = PageOf(4), many = PageOf(10);
+  CHECK(has(few, "<th>file-3</th></tr></thead>"));
+  CHECK(has(few, "<td>Old CPU</td><td>Old CPU</td><td>New CPU</td><td>New CPU</td>"));
+  CHECK_FALSE(has(few, "<td>#4</td>"));
+  CHECK(has(few, "<h3>file-3 against file-0</h3>"));
+
+  CHECK_FALSE(has(many, "<th>file-3</th>"));
+  CHECK(has(many, "<td>#3</td><td>file-2</td>"));
+  CHECK(has(many, "<td>cpu: name</td><td>#1–#5</td><td>Old CPU</td>"));
+  CHECK(has(many, "<td></td><td>#6–#10</td><td>New CPU</td>"));
+  CHECK(has(many, "<h3>Against #1, file-0</h3>"));
+  CHECK(has(many, "<summary>#10: file-9 against file-0</summary>"));
+  CHECK(has(many, "2 rows not comparable</summary>"));
+
+  // Colours for each in the one, names behind bars in the other.
+  CHECK(has(few, "</i>file-3</span>"));
+  CHECK_FALSE(has(few, "Colours stand for"));
+  CHECK(has(many, "Colours stand for 10 series"));
+  CHECK(has(many, " · #10</text>"));
+}
+
 TEST_CASE("heat maps: length against batch, one for each number of threads") {
   std::vector<RowRecipe> recipes;
   for (const size_t threads : {2, 1}) {

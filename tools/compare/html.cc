@@ -1,5 +1,6 @@
 #include "tools/compare/html.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tools/bench/text.h"
@@ -15,9 +16,14 @@ std::string Section(const std::string& title, const std::string& words, const st
   return Cat({"<h2>", Escape(title), "</h2>\n<p class=\"soft\">", words, "</p>\n", inside});
 }
 
+// What is known of a file before any speed; behind the number that stands for it, if they are many.
 std::string Files(const std::vector<LoadedResult>& results) {
+  std::vector<std::string> head = {"file", "measured", "CPU", "", "Pozor", "compiler", "model"};
+  const bool numbered = results.size() > kFewFiles;
+  if (numbered) head.insert(head.begin(), "#");
   std::vector<std::vector<std::string>> rows;
-  for (const LoadedResult& loaded : results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    const LoadedResult& loaded = results[i];
     const SystemRecord& system = loaded.result.system;
     const std::string commit = system.Get("build", "commit");
     rows.push_back({loaded.label, loaded.result.created, system.Get("cpu", "name"),
@@ -25,8 +31,9 @@ std::string Files(const std::vector<LoadedResult>& results) {
                     Cat({system.Get("build", "pozor"), commit.empty() ? "" : " (", commit,
                          commit.empty() ? "" : ")"}),
                     system.Get("build", "compiler"), loaded.result.model.name});
+    if (numbered) rows.back().insert(rows.back().begin(), FileNumber(i));
   }
-  return Card("", HtmlTable({"file", "measured", "CPU", "", "Pozor", "compiler", "model"}, rows));
+  return Card("", HtmlTable(head, rows, "files"));
 }
 
 std::string Warnings(const std::vector<LoadedResult>& results) {
@@ -39,29 +46,69 @@ std::string Warnings(const std::vector<LoadedResult>& results) {
   return items.empty() ? "" : Card("", Cat({"<h3>Warnings</h3><ul>", items, "</ul>"}));
 }
 
-// One column a file, one row a fact that is not the same in all of them.
-std::string Differences(const std::vector<LoadedResult>& results,
-                        const std::vector<Comparison>& comparisons) {
-  std::vector<std::string> head = {"what"};
-  for (const LoadedResult& loaded : results) head.push_back(loaded.label);
-  std::vector<std::vector<std::string>> rows;
+// A fact that is not the same in all files, and what each of them says.
+struct Fact {
+  std::string what;
+  std::vector<std::string> values;
+};
+
+std::vector<Fact> DifferingFacts(size_t files, const std::vector<Comparison>& comparisons) {
+  std::vector<Fact> facts;
   for (size_t c = 0; c < comparisons.size(); ++c) {
     for (const Difference& difference : comparisons[c].differences) {
       const std::string what = Cat({difference.section, ": ", difference.key});
-      std::vector<std::string>* row = nullptr;
-      for (std::vector<std::string>& known : rows) {
-        if (known[0] == what) row = &known;
+      auto fact = std::find_if(facts.begin(), facts.end(),
+                               [&](const Fact& known) { return known.what == what; });
+      if (fact == facts.end()) {
+        facts.push_back({what, std::vector<std::string>(files, difference.base)});
+        fact = facts.end() - 1;
       }
-      if (row == nullptr) {
-        rows.emplace_back(results.size() + 1, difference.base);
-        rows.back()[0] = what;
-        row = &rows.back();
-      }
-      (*row)[c + 2] = difference.other;
+      fact->values[c + 1] = difference.other;
     }
   }
-  if (rows.empty()) return Card("", "<p>Nothing that was recorded differs.</p>");
-  return Card("", HtmlTable(head, rows));
+  return facts;
+}
+
+// A row for each value of the fact: which files have it.
+void AddValues(const Fact& fact, std::vector<std::vector<std::string>>* rows) {
+  std::vector<std::string> values;
+  std::vector<std::vector<size_t>> files;
+  for (size_t i = 0; i < fact.values.size(); ++i) {
+    const auto known = std::find(values.begin(), values.end(), fact.values[i]);
+    const auto at = static_cast<size_t>(known - values.begin());
+    if (known == values.end()) {
+      values.push_back(fact.values[i]);
+      files.emplace_back();
+    }
+    files[at].push_back(i);
+  }
+  for (size_t v = 0; v < values.size(); ++v) {
+    rows->push_back({v == 0 ? fact.what : "", FileNumbers(files[v]), values[v]});
+  }
+}
+
+// One column a file; of many files, which of them share a value.
+std::string Differences(const std::vector<LoadedResult>& results,
+                        const std::vector<Comparison>& comparisons) {
+  const std::vector<Fact> facts = DifferingFacts(results.size(), comparisons);
+  if (facts.empty()) return Card("", "<p>Nothing that was recorded differs.</p>");
+  const bool by_value = results.size() > kFewFiles;
+  std::vector<std::string> head = {"what"};
+  if (by_value) {
+    head.insert(head.end(), {"files", "value"});
+  } else {
+    for (const LoadedResult& loaded : results) head.push_back(loaded.label);
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const Fact& fact : facts) {
+    if (by_value) {
+      AddValues(fact, &rows);
+      continue;
+    }
+    rows.push_back(fact.values);
+    rows.back().insert(rows.back().begin(), fact.what);
+  }
+  return Card("", HtmlTable(head, rows, "facts"));
 }
 
 std::string RoofTable(const std::vector<LoadedResult>& results) {
@@ -69,12 +116,13 @@ std::string RoofTable(const std::vector<LoadedResult>& results) {
   std::set<std::string> done;  // engines of one file share its roof
   for (const LoadedResult& loaded : results) {
     if (!done.insert(loaded.path).second) continue;
+    const std::string label = ShortLabel(loaded, results);
     for (const ComputeRoof& roof : loaded.result.compute_roofs) {
       rows.push_back(
-          {loaded.label, roof.name, std::to_string(roof.threads), Short(roof.gflops), "GFLOP/s"});
+          {label, roof.name, std::to_string(roof.threads), Short(roof.gflops), "GFLOP/s"});
     }
     for (const BandwidthRoof& roof : loaded.result.bandwidth_roofs) {
-      rows.push_back({loaded.label, roof.level + " read", std::to_string(roof.threads),
+      rows.push_back({label, roof.level + " read", std::to_string(roof.threads),
                       Short(roof.gb_per_second), "GB/s"});
     }
   }
@@ -86,11 +134,12 @@ std::string RoofTable(const std::vector<LoadedResult>& results) {
 std::string Starts(const std::vector<LoadedResult>& results) {
   std::vector<std::vector<std::string>> rows;
   for (const LoadedResult& loaded : results) {
+    const std::string label = ShortLabel(loaded, results);
     for (const StartRecord& start : loaded.result.starts) {
       const auto ms = [](const std::vector<double>& seconds) {
         return seconds.empty() ? std::string("–") : Short(1e3 * Median(seconds));
       };
-      rows.push_back({loaded.label, start.engine, start.precision, start.tier,
+      rows.push_back({label, start.engine, start.precision, start.tier,
                       std::to_string(start.threads), ms(start.ready_seconds),
                       ms(start.load_seconds), ms(start.first_vector_seconds),
                       start.min_cosine == 0 ? "–" : Fixed(start.min_cosine, 6)});
@@ -102,38 +151,73 @@ std::string Starts(const std::vector<LoadedResult>& results) {
                             rows));
 }
 
-std::string VerdictTable(const Comparison& comparison) {
-  std::string html =
-      Cat({"<table><thead><tr><th>row</th><th class=\"n\">speed</th><th class=\"n\">",
-           "interval</th><th class=\"n\">wall clock</th><th class=\"n\">below this "
-           "none</th><th>verdict</th></tr>",
-           "</thead><tbody>\n"});
+// Rows without a verdict, and why: folded away, since of other machines and engines they are most.
+std::string WithoutVerdict(const Comparison& comparison) {
+  std::vector<std::vector<std::string>> rows;
   for (const RowComparison& row : comparison.rows) {
-    const RowKey& key = row.base != nullptr ? row.base->key : row.other->key;
-    std::string style(VerdictName(row.verdict));
-    if (style == "not comparable") style = "not-comparable";
-    html += Cat({"<tr><td>", Escape(DescribeKey(key)), "</td>"});
-    if (row.verdict == Verdict::kNotComparable) {
-      for (int i = 0; i < 4; ++i) html += "<td class=\"n\">–</td>";
-    } else {
-      html += Cat({"<td class=\"n\">", Fixed(row.speed.value, 3), "</td><td class=\"n\">",
-                   Fixed(row.speed.interval.low, 3), " – ", Fixed(row.speed.interval.high, 3),
-                   "</td><td class=\"n\">", Fixed(row.plain_speed.value, 3),
-                   "</td><td class=\"n\">", Fixed(100 * row.resolution, 1), " %</td>"});
-    }
-    html += Cat({"<td class=\"", style, "\">", VerdictName(row.verdict),
+    if (row.verdict != Verdict::kNotComparable) continue;
+    rows.push_back({DescribeKey(row.base != nullptr ? row.base->key : row.other->key), row.why});
+  }
+  if (rows.empty()) return "";
+  const std::string count = std::to_string(rows.size());
+  return Folded(Cat({count, rows.size() == 1 ? " row" : " rows", " not comparable"}),
+                HtmlTable({"row", "why"}, rows, "rows"));
+}
+
+std::string VerdictTable(const Comparison& comparison) {
+  const VerdictCounts counts = CountVerdicts(comparison.rows);
+  if (counts.not_comparable == comparison.rows.size()) return WithoutVerdict(comparison);
+  std::string html = Cat(
+      {"<table class=\"rows\"><thead><tr><th>row</th><th class=\"n\">speed</th><th class=\"n\">",
+       "interval</th><th class=\"n\">wall clock</th><th class=\"n\">below this "
+       "none</th><th>verdict</th></tr>",
+       "</thead><tbody>\n"});
+  for (const RowComparison& row : comparison.rows) {
+    if (row.verdict == Verdict::kNotComparable) continue;
+    const std::string_view verdict = VerdictName(row.verdict);
+    html += Cat({"<tr><td>", Escape(DescribeKey(row.base->key)), "</td><td class=\"n\">",
+                 Fixed(row.speed.value, 3), "</td><td class=\"n\">",
+                 Fixed(row.speed.interval.low, 3), " – ", Fixed(row.speed.interval.high, 3),
+                 "</td><td class=\"n\">", Fixed(row.plain_speed.value, 3), "</td><td class=\"n\">",
+                 Fixed(100 * row.resolution, 1), " %</td><td class=\"", verdict, "\">", verdict,
                  row.why.empty() ? "" : ": ", Escape(row.why), "</td></tr>\n"});
   }
-  return html + "</tbody></table>\n";
+  return html + "</tbody></table>\n" + WithoutVerdict(comparison);
+}
+
+std::string Against(const Comparison& comparison) {
+  return Cat({comparison.other->label, " against ", comparison.base->label});
+}
+
+// One row a comparison, and its own rows folded away below.
+std::string ManyVerdicts(const std::vector<Comparison>& comparisons) {
+  std::vector<std::vector<std::string>> rows;
+  std::string tables;
+  for (size_t c = 0; c < comparisons.size(); ++c) {
+    const Comparison& comparison = comparisons[c];
+    const VerdictCounts counts = CountVerdicts(comparison.rows);
+    const Overall overall = JudgeTogether(comparison.rows);
+    const bool judged = overall.verdict != Verdict::kNotComparable;
+    rows.push_back({FileNumber(c + 1), comparison.other->label, std::to_string(counts.faster),
+                    std::to_string(counts.slower), std::to_string(counts.same),
+                    std::to_string(counts.not_comparable),
+                    judged ? DescribeEstimate(overall.speed) : "–",
+                    judged ? std::string(VerdictName(overall.verdict)) : "–"});
+    tables += Folded(Cat({FileNumber(c + 1), ": ", Against(comparison)}), VerdictTable(comparison));
+  }
+  const std::string base = Cat({FileNumber(0), ", ", comparisons[0].base->label});
+  return Card("Against " + base, HtmlTable({"#", "file", "faster", "slower", "no difference",
+                                            "not comparable", "speed of all rows", "verdict"},
+                                           rows, "overview")) +
+         Card("Row by row", tables);
 }
 
 std::string Verdicts(const std::vector<Comparison>& comparisons) {
+  if (comparisons.size() >= kFewFiles) return ManyVerdicts(comparisons);
   std::string html;
   for (const Comparison& comparison : comparisons) {
-    html += Card(
-        "", Cat({"<h3>", Escape(comparison.other->label), " against ",
-                 Escape(comparison.base->label), "</h3><p>",
-                 Escape(DescribeTogether(comparison.rows)), "</p>", VerdictTable(comparison)}));
+    html += Card(Against(comparison), Cat({"<p>", Escape(DescribeTogether(comparison.rows)), "</p>",
+                                           VerdictTable(comparison)}));
   }
   return html;
 }

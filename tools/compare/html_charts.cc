@@ -94,10 +94,11 @@ std::string LeaderBoardOf(size_t threads, const std::vector<Measured>& rows,
     groups.push_back(std::move(group));
   }
   const std::string unit = UnitOf(rows);
-  return Card(Cat({std::to_string(threads), threads == 1 ? " thread" : " threads"}),
-              BarChart(groups, unit) + NumbersBelow({"workload", "what", unit, "low", "high",
-                                                     "of the best", "% of its roof"},
-                                                    table));
+  return Card(
+      Cat({std::to_string(threads), threads == 1 ? " thread" : " threads"}),
+      BarChart(groups, unit, series.size() > kSeriesColours) +
+          NumbersBelow({"workload", "what", unit, "low", "high", "of the best", "% of its roof"},
+                       table));
 }
 
 std::vector<Line> Sorted(std::map<size_t, Line> lines) {

@@ -22,7 +22,7 @@ bool Varies(const std::vector<Series>& series, Get get) {
 }
 
 // Only what differs among the series goes into their names.
-void NameSeries(std::vector<Series>* series) {
+void NameSeries(const std::vector<LoadedResult>& results, std::vector<Series>* series) {
   const auto batch = [](const Series& s) {
     return s.batch == 0 ? std::string("auto") : std::to_string(s.batch);
   };
@@ -32,7 +32,7 @@ void NameSeries(std::vector<Series>* series) {
   const bool tiers = Varies(*series, [](const Series& s) { return s.tier; });
   for (Series& one : *series) {
     std::vector<std::string> parts;
-    if (files) parts.push_back(one.file->label);
+    if (files) parts.push_back(ShortLabel(*one.file, results));
     if (engines || parts.empty()) parts.push_back(one.engine);
     if (precisions) parts.push_back(one.precision);
     if (tiers) parts.push_back(one.tier);
@@ -63,10 +63,14 @@ section.card { background: var(--card); border: 1px solid var(--rule); border-ra
 .grid-of-charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(480px, 100%), 1fr)); gap: 12px; } .grid-of-charts section.card { margin: 0; }
 table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; border-bottom: 1px solid var(--rule); padding: 4px 14px 4px 0; vertical-align: bottom; }
-td { border-bottom: 1px solid var(--faint); padding: 4px 14px 4px 0; vertical-align: top; overflow-wrap: anywhere; } td.n, th.n { text-align: right; white-space: nowrap; }
+td { border-bottom: 1px solid var(--faint); padding: 4px 14px 4px 0; vertical-align: top; overflow-wrap: break-word; } td.n, th.n { text-align: right; white-space: nowrap; }
 td:last-child, th:last-child { padding-right: 0; }
+td:first-child, th:first-child { position: sticky; left: 0; background: var(--card); }
+@media (max-width: 700px) { td:first-child, th:first-child { max-width: 36vw; } }
+table.facts td { min-width: 8em; } table.files td:nth-last-child(7) { min-width: 13em; } table.rows td:first-child, table.overview td:nth-child(2) { min-width: 13em; }
+details + details { border-top: 1px solid var(--faint); padding-top: 8px; }
 .faster { color: var(--good); font-weight: 600; } .slower { color: var(--bad); font-weight: 600; } .not-comparable { color: var(--soft); }
-details { margin-top: 8px; } summary { cursor: pointer; color: var(--soft); font-size: 13.5px; } details table { margin-top: 8px; }
+details { margin-top: 8px; } details + .grid-of-charts { margin-top: 10px; } summary { cursor: pointer; color: var(--soft); font-size: 13.5px; } details table { margin-top: 8px; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; font-size: 13.5px; margin: 4px 0 10px; }
 .legend i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
 svg { max-width: 100%; height: auto; display: block; }
@@ -80,15 +84,36 @@ svg .fill { fill: var(--c); } svg .line { stroke: var(--c); } .legend i { backgr
 )";
 }
 
+std::string FileNumber(size_t index) { return "#" + std::to_string(index + 1); }
+
+std::string FileNumbers(const std::vector<size_t>& indices) {
+  std::vector<std::string> runs;
+  for (size_t first = 0; first < indices.size();) {
+    size_t last = first;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    std::string run = FileNumber(indices[first]);
+    if (last > first) run += Cat({last > first + 1 ? "–" : ", ", FileNumber(indices[last])});
+    runs.push_back(std::move(run));
+    first = last + 1;
+  }
+  return Join(runs, ", ");
+}
+
+std::string ShortLabel(const LoadedResult& file, const std::vector<LoadedResult>& results) {
+  return results.size() <= kFewFiles ? file.label
+                                     : FileNumber(static_cast<size_t>(&file - results.data()));
+}
+
 std::string HtmlTable(const std::vector<std::string>& head,
-                      const std::vector<std::vector<std::string>>& rows) {
+                      const std::vector<std::vector<std::string>>& rows, std::string_view style) {
   std::vector<bool> numeric(head.size(), !rows.empty());
   for (const std::vector<std::string>& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
       if (!LooksLikeNumber(row[i])) numeric[i] = false;
     }
   }
-  std::string html = "<table><thead><tr>";
+  std::string html = style.empty() ? "<table>" : Cat({"<table class=\"", style, "\">"});
+  html += "<thead><tr>";
   for (size_t i = 0; i < head.size(); ++i) {
     html += Cat({numeric[i] ? "<th class=\"n\">" : "<th>", Escape(head[i]), "</th>"});
   }
@@ -103,9 +128,13 @@ std::string HtmlTable(const std::vector<std::string>& head,
   return html + "</tbody></table>\n";
 }
 
+std::string Folded(const std::string& summary, const std::string& inside) {
+  return Cat({"<details><summary>", Escape(summary), "</summary>", inside, "</details>\n"});
+}
+
 std::string NumbersBelow(const std::vector<std::string>& head,
                          const std::vector<std::vector<std::string>>& rows) {
-  return Cat({"<details><summary>The numbers</summary>", HtmlTable(head, rows), "</details>\n"});
+  return Folded("The numbers", HtmlTable(head, rows));
 }
 
 std::string Card(const std::string& title, const std::string& inside) {
@@ -138,7 +167,7 @@ std::vector<Series> FindSeries(const std::vector<LoadedResult>& results) {
       series.push_back(std::move(one));
     }
   }
-  NameSeries(&series);
+  NameSeries(results, &series);
   return series;
 }
 
@@ -148,7 +177,11 @@ std::string Legend(const std::vector<Series>& series) {
     html += Cat({"<span><i class=\"s", std::to_string(i % kSeriesColours), "\"></i>",
                  Escape(series[i].name), "</span>"});
   }
-  return html + "</div>\n";
+  html += "</div>\n";
+  if (series.size() <= kSeriesColours) return html;
+  return Folded(Cat({"Colours stand for ", std::to_string(series.size()),
+                     " series and repeat; point at a bar or a line for its name"}),
+                html);
 }
 
 }  // namespace pozor::tools

@@ -2,6 +2,7 @@
 #ifndef POZOR_TOOLS_COMPARE_HTML_PARTS_H_
 #define POZOR_TOOLS_COMPARE_HTML_PARTS_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,10 +13,22 @@ namespace pozor::tools {
 
 std::string_view StyleSheet();
 
+// More files than these are told by numbers: their names would leave no room for anything else.
+inline constexpr size_t kFewFiles = 4;
+// "#3" for the third file.
+std::string FileNumber(size_t index);
+// "#1–#4, #7" for indices in rising order.
+std::string FileNumbers(const std::vector<size_t>& indices);
+// What stands for one of the results: its label, or, of many, its number.
+std::string ShortLabel(const LoadedResult& file, const std::vector<LoadedResult>& results);
+
 // A cell starting with a digit, a sign or "–" is a number and stands to the right.
 std::string HtmlTable(const std::vector<std::string>& head,
-                      const std::vector<std::vector<std::string>>& rows);
+                      const std::vector<std::vector<std::string>>& rows,
+                      std::string_view style = "");
 
+// What is folded away under a line.
+std::string Folded(const std::string& summary, const std::string& inside);
 // The numbers of a chart, folded away under it.
 std::string NumbersBelow(const std::vector<std::string>& head,
                          const std::vector<std::vector<std::string>>& rows);
@@ -36,6 +49,7 @@ struct Series {
 };
 std::vector<Series> FindSeries(const std::vector<LoadedResult>& results);
 
+// Folded away if there are more series than colours.
 std::string Legend(const std::vector<Series>& series);
 
 }  // namespace pozor::tools

@@ -164,15 +164,19 @@ std::vector<double> RoundTicks(double low, double high, size_t about) {
   return ticks;
 }
 
-std::string BarChart(const std::vector<BarGroup>& groups, const std::string& unit) {
-  constexpr double kLeft = 130, kRight = 110, kBar = 15, kGap = 12, kWidth = 1000, kTop = 8;
-  double most = 0;
+std::string BarChart(const std::vector<BarGroup>& groups, const std::string& unit, bool name_bars) {
+  constexpr double kLeft = 130, kBar = 15, kGap = 12, kWidth = 1000, kTop = 8;
+  double most = 0, right = 110;
   for (const BarGroup& group : groups) {
-    for (const Bar& bar : group.bars) most = std::max({most, bar.value, bar.high});
+    for (const Bar& bar : group.bars) {
+      most = std::max({most, bar.value, bar.high});
+      const double letters = static_cast<double>(bar.name.size());
+      if (name_bars) right = std::clamp(70 + 6.5 * letters, right, kWidth / 2);
+    }
   }
   if (most <= 0) return "";
   Axis axis;
-  const Scale x(axis, 0, most, kLeft, kWidth - kRight);
+  const Scale x(axis, 0, most, kLeft, kWidth - right);
   double y = kTop;
   std::string bars;
   for (const BarGroup& group : groups) {
@@ -192,7 +196,9 @@ std::string BarChart(const std::vector<BarGroup>& groups, const std::string& uni
         bars += Stroke(x(bar.high), middle - 3, x(bar.high), middle + 3, "error");
         end = std::max(end, x(bar.high));
       }
-      bars += Label(end + 6, y + kBar / 2 + 4, "start", Short(bar.value));
+      const std::string value = Short(bar.value);
+      bars += Label(end + 6, y + kBar / 2 + 4, "start",
+                    name_bars ? Cat({value, " · ", bar.name}) : value);
       y += kBar;
     }
     y += kGap;
@@ -202,7 +208,7 @@ std::string BarChart(const std::vector<BarGroup>& groups, const std::string& uni
     grid += Stroke(x(tick), kTop, x(tick), y - kGap + 4, tick == 0 ? "axis" : "grid");
     grid += Label(x(tick), y + 8, "middle", TickText(tick));
   }
-  grid += Label(kWidth - kRight + 12, y + 8, "start", unit);
+  grid += Label(kWidth - right + 12, y + 8, "start", unit);
   return Frame(kWidth, y + 16, grid + bars);
 }
 

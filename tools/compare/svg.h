@@ -25,8 +25,9 @@ struct BarGroup {
   std::string label;
   std::vector<Bar> bars;
 };
-// Horizontal bars from zero, groups below each other, the value written behind each bar.
-std::string BarChart(const std::vector<BarGroup>& groups, const std::string& unit);
+// Horizontal bars from zero, groups below each other, the value written behind each bar, and, if
+// asked for, its name.
+std::string BarChart(const std::vector<BarGroup>& groups, const std::string& unit, bool name_bars);
 
 struct Point {
   double x = 0, y = 0;
