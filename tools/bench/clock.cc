@@ -17,11 +17,19 @@ double Now() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-double OwnCpuSeconds() {
+namespace {
+
+double SecondsOf(clockid_t clock) {
   timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+}  // namespace
+
+double OwnCpuSeconds() { return SecondsOf(CLOCK_PROCESS_CPUTIME_ID); }
+
+double ThreadCpuSeconds() { return SecondsOf(CLOCK_THREAD_CPUTIME_ID); }
 
 // Plain system calls: a worker reads this around every single call that it times.
 double WaitSeconds(const std::string& process) {

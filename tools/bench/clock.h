@@ -9,8 +9,12 @@ namespace pozor::tools {
 // Seconds of a clock that never jumps.
 double Now();
 
-// CPU seconds of this process, all threads.
+// CPU seconds of this process, all threads. What threads other than the caller have used since they
+// last slept, or since the last tick of some milliseconds, is not in it yet.
 double OwnCpuSeconds();
+
+// CPU seconds of the calling thread, exact.
+double ThreadCpuSeconds();
 
 // Seconds that the threads of a process ("self", or its id) have spent ready to run, waiting for a
 // CPU that something else held: field 2 of /proc/PID/task/TID/schedstat, kept to the nanosecond.

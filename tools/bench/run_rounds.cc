@@ -101,8 +101,8 @@ Status Run::Visit(RowPlan& plan, Channel& channel, size_t process, size_t round)
     return values;
   };
   std::vector<double> cpus = each("cpu_seconds", used), waits = each("waited_seconds", waited);
-  // The kernel adds what a running thread has used to its process's time once a tick of several
-  // milliseconds: the figure of a short call is of its own thread, or of all since the last tick.
+  // What other threads of a short call have used is known later (clock.h): it may be counted with
+  // the next call.
   if (plan.row.latency) cpus.assign(cpus.size(), Mean(cpus));
   RowSamples& kept = plan.row.samples;
   for (size_t i = 0; i < samples.size(); ++i) {
