@@ -3,14 +3,17 @@
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "engine/machine.h"
+#include "engine/waking.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -19,9 +22,13 @@
 namespace pozor {
 namespace {
 
-// Looks before a waiting thread goes to sleep: some 20 to 50 microseconds, the length of a piece of
-// work that somebody else is likely to finish soon.
-constexpr int kLooks = 1000;
+// How long a waiting thread looks before it goes to sleep: longer than the pieces of work that it
+// waits for while a short text is encoded. Waking a CPU takes 50 us, and in a virtual machine the
+// woken thread may stand behind its waker for 4 ms (waking.h).
+constexpr std::chrono::microseconds kPatience{300};
+
+// Looks at a lock before waiting for it: some microseconds.
+constexpr int kLooksAtLock = 100;
 
 void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -81,13 +88,14 @@ class Team {
     Leave();
   }
 
-  // After this nobody starts; returns when those who had started are through.
-  void Close() {
+  // After this nobody starts; returns, when those who had started are through, how many these were.
+  size_t Close() {
     uint32_t state = state_.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed;
     while (state != kClosed) {
       WaitWhileEqual(state_, state);
       state = state_.load(std::memory_order_acquire);
     }
+    return next_worker_.load(std::memory_order_relaxed) - 1;
   }
 
   void Hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
@@ -142,6 +150,23 @@ class Teams {
   std::vector<Team*> free_;
 };
 
+// When a team last had all the workers that it had invited. If that was longer than kDozing ago
+// they may be fast asleep, on CPUs that are asleep as well.
+class LastCompleteTeam {
+ public:
+  static void IsNow() { last_.store(Now(), std::memory_order_relaxed); }
+  static void IsUnknown() { last_.store(0, std::memory_order_relaxed); }
+  static bool IsLongAgo() { return Now() - last_.load(std::memory_order_relaxed) > kDozing; }
+
+ private:
+  static constexpr int64_t kDozing = 300'000;  // nanoseconds
+
+  static int64_t Now() {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  static inline std::atomic<int64_t> last_{0};
+};
+
 }  // namespace
 
 size_t ThreadsFor(size_t requested) {
@@ -150,15 +175,19 @@ size_t ThreadsFor(size_t requested) {
 }
 
 void WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old) {
-  for (int look = 0; look < kLooks; ++look) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    Pause();
-  }
+  constexpr int kLooksBetweenTimes = 64;
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int look = 0; look < kLooksBetweenTimes; ++look) {
+      if (value.load(std::memory_order_acquire) != old) return;
+      Pause();
+    }
+  } while (std::chrono::steady_clock::now() - start < kPatience);
   value.wait(old, std::memory_order_acquire);
 }
 
 BriefLock::BriefLock(std::mutex& mutex) : mutex_(mutex) {
-  for (int look = 0; look < kLooks / 10; ++look) {
+  for (int look = 0; look < kLooksAtLock; ++look) {
     if (mutex_.try_lock()) return;
     Pause();
   }
@@ -170,16 +199,21 @@ void RunTeam(size_t threads, const std::function<void(size_t worker)>& work) {
   // Whatever happens, nobody is inside any more when `work` ends.
   struct Closer {
     Team& team;
+    size_t invited;
     ~Closer() {
-      team.Close();
+      const bool complete = team.Close() == invited;
       Teams::Get().Release(team);
+      complete ? LastCompleteTeam::IsNow() : LastCompleteTeam::IsUnknown();
     }
   };
-  const Closer closer{Teams::Get().Open(work)};
+  const Closer closer{Teams::Get().Open(work), threads - 1};
   tbb::task_arena& arena = Pools::Get().For(threads);
+  if (WakesBesideCaller() && LastCompleteTeam::IsLongAgo())
+    KeepWorkersOff(sched_getcpu(), threads - 1);
   for (size_t i = 1; i < threads; ++i) {
     closer.team.Hold();
     arena.enqueue([&team = closer.team] {
+      ArriveAsWorker();
       team.Help();
       Teams::Get().Release(team);
     });

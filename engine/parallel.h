@@ -26,8 +26,8 @@ void RunTeam(size_t threads, const std::function<void(size_t worker)>& work);
 // With one thread every caller has a pool of its own.
 void RunInPool(size_t threads, const std::function<void()>& work);
 
-// Waits until `value` differs from `old`: looks again and again for some microseconds, then sleeps.
-// Whoever changes it calls value.notify_all().
+// Waits until `value` differs from `old`: looks again and again for a fraction of a millisecond,
+// then sleeps. Whoever changes it calls value.notify_all().
 void WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old);
 
 // Locks a mutex that is only ever held for some nanoseconds: tries for a while before it sleeps.
