@@ -12,6 +12,7 @@
 #include "engine/latency.h"
 #include "engine/machine.h"
 #include "engine/parallel.h"
+#include "kernels/cpu.h"
 
 namespace pozor {
 
@@ -164,6 +165,15 @@ bool Executor::WorthSharing(size_t tokens) const {
   return tokens > 0 && std::max(arithmetic, streaming) >= kShortest;
 }
 
+size_t Executor::BatchTokens(const GraphOptions& options) const {
+  static const size_t cache = DetectCaches().l3;
+  if (options.batch_tokens != 0) return options.batch_tokens;
+  if (options.max_memory != 0) return kDefaultBatchTokens;
+  const Encoder::Impl& model = encoder_.impl();
+  const bool amx = ActiveCpuTier() >= CpuTier::kAmx && !model.precision.empty();
+  return DefaultBatchTokens(model.ProductBytes(), cache, amx);
+}
+
 size_t Executor::IdleBytes() {
   const std::lock_guard lock(mutex_);
   size_t bytes = 0;
@@ -312,10 +322,9 @@ Status Executor::EncodeInTurn(const Call& call, std::span<const MicroBatch> plan
 Status Executor::Encode(const RaggedBatch& batch, const GraphOptions& options,
                         const PoolFunction& pool, const Sinks& sinks, GraphStats* stats) {
   const auto begin = std::chrono::steady_clock::now();
-  const size_t batch_tokens =
-      options.batch_tokens == 0 ? kDefaultBatchTokens : options.batch_tokens;
   const size_t threads = ThreadsFor(options.threads);
-  const Call call{batch, options, pool, threads, std::max(threads, ThreadsFor(0)), batch_tokens};
+  const Call call{
+      batch, options, pool, threads, std::max(threads, ThreadsFor(0)), BatchTokens(options)};
   if (call.cancelled()) return CancelledByCaller();
   POZOR_RETURN_IF_ERROR(encoder_.CheckBatch(batch));
   std::vector<MicroBatch> plan;

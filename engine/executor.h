@@ -87,6 +87,9 @@ class Executor {
   // Callers who wait for a place.
   size_t waiting() const { return turnstile_.waiting(); }
 
+  // Tokens of a micro-batch of a call: those asked for, or the default for this encoder and CPU.
+  size_t BatchTokens(const GraphOptions& options) const;
+
   // True if one micro-batch of `tokens` tokens keeps several threads busy for long enough to be
   // worth waking them.
   bool WorthSharing(size_t tokens) const;

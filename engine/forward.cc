@@ -1,23 +1,46 @@
 #include "engine/forward.h"
 
 #include <algorithm>
+#include <array>
 
 #include "engine/forward_rows.h"
 
 namespace pozor {
 
+namespace {
+
+// The products of every row of a layer; absent ones have no inputs and outputs.
+std::array<const Linear*, 9> ProductsOf(const LayerWeights& layer) {
+  return {&layer.qkv,      &layer.value,  &layer.attention_output, &layer.ffn_gate, &layer.ffn_up,
+          &layer.ffn_down, &layer.narrow, &layer.narrow_query,     &layer.widen};
+}
+
+uint64_t PackedBytesOf(const Linear& linear) {
+  if (!linear.present()) return 0;
+  return uint64_t{linear.panels()} * PackedPanelBytes(linear.matrix().layout, linear.in());
+}
+
+}  // namespace
+
 uint64_t Encoder::Impl::MultiplyAdds(size_t tokens) const {
   uint64_t each = 0;
   for (size_t l = 0; l < layers.size(); ++l) {
-    const LayerWeights& layer = layers[l];
-    for (const Linear* linear :
-         {&layer.qkv, &layer.value, &layer.attention_output, &layer.ffn_gate, &layer.ffn_up,
-          &layer.ffn_down, &layer.narrow, &layer.narrow_query, &layer.widen}) {
+    for (const Linear* linear : ProductsOf(layers[l])) {
       each += uint64_t{linear->in()} * linear->out();
     }
     each += uint64_t{2} * spec.layers[l].experts.chosen * spec.hidden * spec.intermediate;
   }
   return tokens * each;
+}
+
+uint64_t Encoder::Impl::ProductBytes() const {
+  uint64_t bytes = 0;
+  for (const LayerWeights& layer : layers) {
+    for (const Linear* linear : ProductsOf(layer)) bytes += PackedBytesOf(*linear);
+    for (const Linear& expert : layer.experts.up) bytes += PackedBytesOf(expert);
+    for (const Linear& expert : layer.experts.down) bytes += PackedBytesOf(expert);
+  }
+  return bytes;
 }
 
 GemmArgs ForwardPass::Product(const Linear& linear, const ProductInput& x, Range rows,

@@ -170,6 +170,7 @@ struct Encoder::Impl {
   bool gated() const { return !layers.empty() && layers.front().ffn_gate.present(); }
   size_t chosen_experts() const;               // of a row, in whichever layer has the most; or 0
   uint64_t MultiplyAdds(size_t tokens) const;  // of the products with weights
+  uint64_t ProductBytes() const;               // of those weights, as they are packed
 };
 
 // Half-open ranges; `end` past the last one means all.

@@ -227,7 +227,7 @@ Result<FlowBudget> PlanBudget(const Encoder& encoder, const GraphOptions& option
       encoder.max_tokens() == SIZE_MAX ? kDefaultBatchTokens : encoder.max_tokens();
   FlowNeeds needs;
   needs.threads = threads;
-  needs.batch_tokens = options.batch_tokens == 0 ? kDefaultBatchTokens : options.batch_tokens;
+  needs.batch_tokens = encoder.impl().executor->BatchTokens(options);
   needs.longest_text = options.longest_text == 0 ? limit : std::min(limit, options.longest_text);
   needs.ceiling = options.max_memory;
   needs.bytes_per_text = encoder.spec().hidden * sizeof(float);

@@ -21,6 +21,12 @@ size_t FirstCount(size_t tokens, size_t batch_tokens, size_t workers) {
 
 }  // namespace
 
+size_t DefaultBatchTokens(uint64_t weight_bytes, size_t last_level_cache, bool amx) {
+  constexpr size_t kLeastCache = size_t{8} << 20;  // of machines that do not tell
+  const bool from_memory = weight_bytes > 2 * std::max(last_level_cache, kLeastCache);
+  return amx || from_memory ? 2 * kDefaultBatchTokens : kDefaultBatchTokens;
+}
+
 std::vector<MicroBatch> PlanMicroBatches(const RaggedBatch& batch, size_t batch_tokens,
                                          size_t workers) {
   std::vector<uint32_t> order(batch.texts());

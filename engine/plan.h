@@ -12,9 +12,11 @@
 
 namespace pozor {
 
-// Tokens of a micro-batch at which weights are read often enough for f32 products to run at full
-// speed and rows still fit the second-level cache.
+// Tokens of a micro-batch: many enough to share the reading of the weights, few enough for their
+// rows to stay in the second-level cache. Twice as many where reading costs more: weights of more
+// than twice the last-level cache come from memory in every pass, and AMX outruns that cache.
 inline constexpr size_t kDefaultBatchTokens = 128;
+size_t DefaultBatchTokens(uint64_t weight_bytes, size_t last_level_cache, bool amx);
 
 // Fewer tokens than this are not worth a micro-batch of their own.
 inline constexpr size_t kSmallestShare = 32;

@@ -25,6 +25,16 @@ TokenBatch BatchOf(std::span<const size_t> lengths) {
   return batch;
 }
 
+TEST_CASE("micro-batches are larger where reading weights costs more") {
+  constexpr size_t kMiB = size_t{1} << 20;
+  CHECK(DefaultBatchTokens(42 * kMiB, 32 * kMiB, false) == 128);
+  CHECK(DefaultBatchTokens(64 * kMiB, 32 * kMiB, false) == 128);
+  CHECK(DefaultBatchTokens(64 * kMiB + 1, 32 * kMiB, false) == 256);
+  CHECK(DefaultBatchTokens(10 * kMiB, 32 * kMiB, true) == 256);
+  CHECK(DefaultBatchTokens(10 * kMiB, 0, false) == 128);  // a cache of unknown size
+  CHECK(DefaultBatchTokens(340 * kMiB, 0, false) == 256);
+}
+
 TEST_CASE("every text is in one micro-batch, none above the budget, shares are even") {
   test::Random random(1);
   for (int round = 0; round < 300; ++round) {

@@ -103,7 +103,9 @@ TEST_CASE("no more workers than asked for, and none that has ended") {
   const cpu_set_t all = MaskOf(0);
   if (IsOne(all)) return;
   const int cpu = FirstOf(all);
-  { const FakeWorker gone; }
+  {
+    const FakeWorker gone;
+  }
   FakeWorker workers[3];
   KeepWorkersOff(cpu, 2);
   int kept_off = 0;
