@@ -112,7 +112,7 @@ def main():
                         default=[name for name, peer in PEERS.items() if peer[2] == "f32"], help=", ".join(PEERS))
     parser.add_argument("--precision", nargs="*", default=[], help="of Pozor, besides those of the peers")
     parser.add_argument("--texts", nargs="*", default=[], metavar="FILE[@STRIDE]")
-    parser.add_argument("--workloads", nargs="*", default=[], metavar="NAME", help="fixed-N, query-N, mix")
+    parser.add_argument("--workloads", nargs="*", default=[], metavar="NAME", help="fixed-N, query-N, query-N@MS, mix")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--batch", default="8,32", help="texts of a peer's batch: its best one counts (8,32)")
     parser.add_argument("--max-length", type=int, default=512)

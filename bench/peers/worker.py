@@ -200,9 +200,12 @@ class Commands:
         self.clocks = other_clocks()
         return dict(zip(self.COLUMNS, self.timed(self.texts, int(batch))))
 
-    def do_latency(self, count, text):
+    def do_latency(self, count, text, pause=0):
         self.clocks = other_clocks()
-        calls = [self.timed([text], 1) for _ in range(int(count))]
+        calls = []
+        for _ in range(int(count)):
+            time.sleep(1e-3 * float(pause))
+            calls.append(self.timed([text], 1))
         return dict(zip(self.COLUMNS, map(list, zip(*calls))))
 
     def do_save(self, path, batch):

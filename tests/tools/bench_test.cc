@@ -16,6 +16,7 @@
 #include "tests/support/pozor_command.h"
 #include "tests/support/process.h"
 #include "tools/bench/channel.h"
+#include "tools/bench/clock.h"
 #include "tools/bench/driver.h"
 #include "tools/bench/json_writer.h"
 #include "tools/bench/markdown.h"
@@ -84,10 +85,14 @@ TEST_CASE("hashes tell texts apart, line ends included") {
 TEST_CASE("names of workloads") {
   CHECK(ParseWorkload("fixed-128")->length == 128);
   CHECK(ParseWorkload("query-8")->kind == "query");
+  CHECK(ParseWorkload("query-8")->pause_ms == 0);
+  CHECK(ParseWorkload("query-8@20")->length == 8);
+  CHECK(ParseWorkload("query-8@20")->pause_ms == 20);
   CHECK(ParseWorkload("mix")->kind == "mix");
   CHECK(ParseWorkload("file:a/b.txt@4")->stride == 4);
   CHECK(ParseWorkload("file:a/b.txt@4")->path == "a/b.txt");
-  for (const char* wrong : {"", "fixed", "fixed-", "fixed-0", "fixed-x", "other-8", "file:a@b"}) {
+  for (const char* wrong : {"", "fixed", "fixed-", "fixed-0", "fixed-x", "other-8", "file:a@b",
+                            "query-8@", "query-8@x", "query-8@2@3", "fixed-8@20", "query-8@5000"}) {
     CAPTURE(wrong);
     CHECK_FALSE(ParseWorkload(wrong).ok());
   }
@@ -271,6 +276,11 @@ TEST_CASE("the worker's protocol") {
   const auto latency = channel.Ask("latency\t5\tone two");
   REQUIRE(latency.ok());
   CHECK((*latency)->Find("seconds")->size() == 5);
+  const double start = Now();
+  const auto apart = channel.Ask("latency\t5\tone two\t10");
+  REQUIRE(apart.ok());
+  CHECK(Now() - start >= 0.05);
+  CHECK((*apart)->Find("seconds")->size() == 5);
   const auto saved = channel.Ask("save\t" + vectors + "\t32");
   REQUIRE(saved.ok());
   CHECK(std::filesystem::file_size(vectors) == 4 * static_cast<size_t>(NumberOf(**saved, "saved")));
@@ -280,7 +290,8 @@ TEST_CASE("the worker's protocol") {
   REQUIRE(made.ok());
   CHECK(NumberOf(**made, "texts") == 3);
   CHECK(NumberOf(**made, "longest") <= 12);
-  for (const char* wrong : {"", "nonsense", "texts\tx", "latency\tx\ty", "texts\t/no/such\t1"}) {
+  for (const char* wrong : {"", "nonsense", "texts\tx", "latency\tx\ty", "latency\t2\ty\tz",
+                            "latency\t2\ty\t1\t1", "texts\t/no/such\t1"}) {
     CAPTURE(wrong);
     CHECK_FALSE(channel.Ask(wrong).ok());
   }

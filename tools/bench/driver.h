@@ -32,7 +32,7 @@ struct BenchOptions {
   std::vector<std::string> precisions;  // empty: "auto", the model's own
   std::string task;                     // whose adapter is used, of a model that has some
   std::vector<size_t> batch_tokens;     // empty: the default
-  std::vector<std::string> workloads;   // "fixed-64", "mix", "query-8", "file:PATH"; empty: suite
+  std::vector<std::string> workloads;   // "fixed-64", "query-8@20", "file:PATH"; empty: suite
   std::string suite = "standard";       // "quick", "standard", "full"
   size_t max_length = 0;                // tokens; 0: the model's
   size_t rounds = 0;                    // of each process; 0: the suite's

@@ -44,6 +44,8 @@ std::vector<size_t> DefaultThreads(const std::string& suite) {
   return threads;
 }
 
+constexpr size_t kLongestPause = 1000;  // milliseconds
+
 }  // namespace
 
 std::vector<std::string> SuiteWorkloads(const std::string& suite, size_t max_length) {
@@ -58,6 +60,7 @@ std::vector<std::string> SuiteWorkloads(const std::string& suite, size_t max_len
   for (const size_t length : {8, 32, 128}) {
     if (length <= longest) names.push_back("query-" + std::to_string(length));
   }
+  names.emplace_back("query-8@20");
   return names;
 }
 
@@ -108,7 +111,9 @@ std::vector<EnginePlan> PlanEngines(const BenchOptions& options) {
 Result<WorkloadName> ParseWorkload(const std::string& name) {
   WorkloadName parsed;
   const auto wrong = [&name] {
-    return InvalidArgument(name + ": no such workload; give fixed-N, query-N, mix or file:PATH");
+    return InvalidArgument(name +
+                           ": no such workload; give fixed-N, query-N, query-N@MS, mix or "
+                           "file:PATH");
   };
   if (name == "mix") {
     parsed.kind = "mix";
@@ -127,9 +132,12 @@ Result<WorkloadName> ParseWorkload(const std::string& name) {
   if (dash == std::string::npos) return wrong();
   parsed.kind = name.substr(0, dash);
   const bool known = parsed.kind == "fixed" || parsed.kind == "query";
-  if (!known || !ParseNumber(std::string_view(name).substr(dash + 1), &parsed.length))
-    return wrong();
-  if (parsed.length == 0) return wrong();
+  const std::vector<std::string> numbers = SplitText(name.substr(dash + 1), '@');
+  if (!known || !ParseNumber(numbers[0], &parsed.length) || parsed.length == 0) return wrong();
+  if (numbers.size() == 1) return parsed;
+  const bool pauses = parsed.kind == "query" && numbers.size() == 2 &&
+                      ParseNumber(numbers[1], &parsed.pause_ms) && parsed.pause_ms <= kLongestPause;
+  if (!pauses) return wrong();
   return parsed;
 }
 

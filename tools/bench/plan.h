@@ -30,12 +30,14 @@ BenchOptions Resolve(BenchOptions options);
 // Tiers x precisions x threads of Pozor, then each peer for each number of threads.
 std::vector<EnginePlan> PlanEngines(const BenchOptions& options);
 
-// "fixed-128" -> {"fixed", 128}; "file:PATH" -> {"file", 0}.
+// "fixed-128" -> {"fixed", 128}; "query-8@20" -> {"query", 8}, 20 ms apart; "file:PATH" ->
+// {"file"}.
 struct WorkloadName {
   std::string kind;
   size_t length = 0;
   std::string path;
-  size_t stride = 1;  // "file:PATH@4": every fourth line
+  size_t stride = 1;    // "file:PATH@4": every fourth line
+  size_t pause_ms = 0;  // "query-8@20": before every call
 };
 Result<WorkloadName> ParseWorkload(const std::string& name);
 

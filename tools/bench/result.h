@@ -18,7 +18,7 @@ inline constexpr int kBenchSchemaVersion = 1;
 
 // Texts that a row encodes. The hash is of the texts themselves.
 struct Workload {
-  std::string name;  // "fixed-128", "mix", "query-8", "file:stsb"
+  std::string name;  // "fixed-128", "mix", "query-8", "query-8@20", "file:stsb"
   std::string kind;  // "fixed", "mix", "query", "file"
   std::string path;  // where the texts lie while the run lasts; not kept
   std::string hash;
@@ -27,6 +27,7 @@ struct Workload {
   size_t squares = 0;  // sum of squared lengths: what attention costs
   double flops = 0;    // of the encoder, true work only
   size_t longest = 0;
+  size_t pause_ms = 0;  // before every call of a query
 };
 
 // What a row measured. Rows of two files are the same row when all of this is equal.

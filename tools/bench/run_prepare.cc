@@ -37,6 +37,7 @@ Result<Workload> Run::MakeWorkload(Channel& worker, const std::string& name, siz
   POZOR_TRY(const WorkloadName parsed, ParseWorkload(name));
   Workload workload;
   workload.kind = parsed.kind;
+  workload.pause_ms = parsed.pause_ms;
   workload.name = parsed.kind != "file"
                       ? name
                       : Cat({"file:", std::filesystem::path(parsed.path).stem().string(),

@@ -12,6 +12,7 @@ namespace pozor::tools {
 namespace {
 
 constexpr double kVisitSeconds = 0.06;  // of a query row: calls until about this time
+constexpr double kPausedVisitSeconds = 0.6;
 constexpr size_t kMostCalls = 60;
 
 }  // namespace
@@ -32,9 +33,10 @@ Status Run::Use(const RowPlan& plan, Channel& channel) {
   return {};
 }
 
-std::string QueryOf(const Workload& workload) {
+std::string LatencyCommand(const Workload& workload, size_t calls) {
   const auto lines = ReadLines(workload.path, 1);
-  return lines.ok() ? (*lines)[0] : "";
+  return Cat({"latency\t", std::to_string(calls), "\t", lines.ok() ? (*lines)[0] : "",
+              workload.pause_ms == 0 ? "" : "\t" + std::to_string(workload.pause_ms)});
 }
 
 // Rounds until one is not 3 % faster than the best before it, five at most; finds out how many
@@ -42,12 +44,12 @@ std::string QueryOf(const Workload& workload) {
 Status Run::WarmUp(RowPlan& plan, Channel& channel, size_t process) {
   POZOR_RETURN_IF_ERROR(Use(plan, channel));
   channel.ResetPeak();
+  const Workload& workload = result_.workloads[plan.workload];
   double best = 0, sum = 0;
   for (int i = 0; i < 5; ++i) {
     const double start = Now();
     const std::string command =
-        plan.row.latency ? Cat({"latency\t3\t", QueryOf(result_.workloads[plan.workload])})
-                         : "round\t" + std::to_string(plan.batch);
+        plan.row.latency ? LatencyCommand(workload, 3) : "round\t" + std::to_string(plan.batch);
     POZOR_TRY(const JsonDocument answer, channel.Ask(command));
     const double seconds = Now() - start;
     sum += seconds;
@@ -55,7 +57,8 @@ Status Run::WarmUp(RowPlan& plan, Channel& channel, size_t process) {
     best = best == 0 ? seconds : std::min(best, seconds);
   }
   if (plan.row.latency) {
-    const double calls = kVisitSeconds / std::max(1e-6, best / 3);
+    const double visit = workload.pause_ms == 0 ? kVisitSeconds : kPausedVisitSeconds;
+    const double calls = visit / std::max(1e-6, best / 3);
     plan.calls = std::clamp<size_t>(static_cast<size_t>(calls), 3, kMostCalls);
   }
   plan.row.peak_memory_bytes = std::max(plan.row.peak_memory_bytes, channel.PeakBytes());
@@ -69,9 +72,9 @@ Status Run::Visit(RowPlan& plan, Channel& channel, size_t process, size_t round)
   POZOR_RETURN_IF_ERROR(Use(plan, channel));
   const size_t threads = engines_[plan.engine].threads;
   const double before = probed_threads_ == threads ? probe_ : Probe(threads);
-  const std::string command = plan.row.latency ? Cat({"latency\t", std::to_string(plan.calls), "\t",
-                                                      QueryOf(result_.workloads[plan.workload])})
-                                               : "round\t" + std::to_string(plan.batch);
+  const std::string command = plan.row.latency
+                                  ? LatencyCommand(result_.workloads[plan.workload], plan.calls)
+                                  : "round\t" + std::to_string(plan.batch);
   const double busy = MachineBusySeconds(), own = OwnCpuSeconds(), cpu = channel.CpuSeconds();
   const double waited_before = channel.WaitSeconds(), at = Now() - start_;
   POZOR_TRY(const JsonDocument answer, channel.Ask(command));

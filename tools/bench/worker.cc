@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <thread>
 
 #include "engine/machine.h"
 #include "kernels/cpu.h"
@@ -89,9 +90,13 @@ Result<std::string> Worker::Dispatch(std::span<const std::string_view> fields) {
     return ReadTexts(fields[1], stride);
   }
   if (what == "latency") {
-    POZOR_RETURN_IF_ERROR(needs(2));
+    if (fields.size() != 4) POZOR_RETURN_IF_ERROR(needs(2));
     POZOR_TRY(const size_t calls, ParseCount(fields[1]));
-    return Latency(calls, fields[2]);
+    size_t pause = 0;
+    if (fields.size() == 4) {
+      POZOR_TRY(pause, ParseCount(fields[3]));
+    }
+    return Latency(calls, fields[2], std::chrono::milliseconds(pause));
   }
   if (what == "save") {
     POZOR_RETURN_IF_ERROR(needs(2));
@@ -151,7 +156,8 @@ Result<std::string> Worker::Round() {
   return json.text();
 }
 
-Result<std::string> Worker::Latency(size_t calls, std::string_view text) {
+Result<std::string> Worker::Latency(size_t calls, std::string_view text,
+                                    std::chrono::milliseconds pause) {
   std::vector<float> vector(model_.Dimensions(options_.encode));
   std::vector<double> seconds, cpu_seconds, waited_seconds;
   // Other threads' CPU time is known once they sleep: it is read from call to call, so that none is
@@ -159,6 +165,7 @@ Result<std::string> Worker::Latency(size_t calls, std::string_view text) {
   const auto others_now = [] { return OwnCpuSeconds() - ThreadCpuSeconds(); };
   double waited = WaitSeconds("self"), others = others_now();
   for (size_t i = 0; i < calls; ++i) {
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
     const double own = ThreadCpuSeconds(), start = Now();
     const auto stats = model_.EncodeInto({&text, 1}, vector.data(), vector.size(), options_.encode);
     if (!stats.ok()) return stats.status();

@@ -1,21 +1,24 @@
 // An engine in a process of its own, told what to do by lines of tab-separated fields; every answer
 // is one JSON object on a line. Peers' workers speak the same protocol (bench/peers/README.md):
 //
-//   texts PATH STRIDE       read every STRIDE-th line       {"texts", "tokens", "squares",
-//   "longest"} round BATCH             encode them all                 {"seconds", "cpu_seconds",
-//   "waited_seconds"} latency N TEXT          encode one text N times         {"seconds": [N], ...}
-//   save PATH BATCH         encode, write raw float32 rows  {"saved"}
-//   rss                                                     {"peak_rss_mib"}
+//   texts PATH STRIDE          read every STRIDE-th line     {"texts", "tokens", "squares",
+//   "longest"} round BATCH                encode them all               {"seconds", "cpu_seconds",
+//                                                             "waited_seconds"}
+//   latency N TEXT [PAUSE]     encode one text N times, each after PAUSE milliseconds (0)
+//                                                            {"seconds": [N], ...}
+//   save PATH BATCH            encode, write raw float32 rows          {"saved"}
+//   rss                                                      {"peak_rss_mib"}
 //   quit
 //
 // Pozor's own worker knows these as well:
 //
-//   info                    the model and what runs it
-//   make KIND SIZE TEXTS SEED PATH   writes a workload      {"texts", "tokens", "squares",
-//   "longest"} batch N                 tokens of a micro-batch from now on
+//   info                       the model and what runs it
+//   make KIND SIZE TEXTS SEED PATH      writes a workload, answers as texts
+//   batch N                    tokens of a micro-batch from now on
 #ifndef POZOR_TOOLS_BENCH_WORKER_H_
 #define POZOR_TOOLS_BENCH_WORKER_H_
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,7 +52,7 @@ class Worker {
   Result<std::string> Dispatch(std::span<const std::string_view> fields);
   Result<std::string> ReadTexts(std::string_view path, size_t stride);
   Result<std::string> Round();
-  Result<std::string> Latency(size_t calls, std::string_view text);
+  Result<std::string> Latency(size_t calls, std::string_view text, std::chrono::milliseconds pause);
   Result<std::string> Save(std::string_view path);
   Result<std::string> Make(std::span<const std::string_view> fields);
   Result<std::string> Describe(const std::vector<std::string>& texts) const;

@@ -54,7 +54,7 @@ void AddSweeps(VerbParser& parser, BenchOptions* options) {
       ->delimiter(',')
       ->type_name("N,...");
   app.add_option("--workload", options->workloads,
-                 "fixed-N, query-N, mix or file:PATH[@STRIDE]; any number")
+                 "fixed-N, query-N[@MS apart], mix or file:PATH[@STRIDE]; any number")
       ->delimiter(',')
       ->type_name("W,...");
   app.add_option_function<std::vector<std::string>>(
