@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 
 #include "tools/rank.h"
 
@@ -60,7 +61,8 @@ double Mean(const std::vector<double>& values) {
   return values.empty() ? 1 : sum / static_cast<double>(values.size());
 }
 
-// Of pairs i, i + offset for growing offsets, up to a limit.
+// Of pairs i, i + offset for growing offsets, up to a limit. Where f32 finds all pairs alike, as of
+// one text again and again, there is no order to keep.
 double RankOfPairs(const Rows& a, const Rows& b) {
   std::vector<double> x, y;
   for (size_t offset = 1; offset < a.count() && x.size() < kMostPairs; ++offset) {
@@ -69,7 +71,10 @@ double RankOfPairs(const Rows& a, const Rows& b) {
       y.push_back(b.Cosine(i, i + offset));
     }
   }
-  return x.size() < 3 ? 1 : SpearmanCorrelation(x, y);
+  const bool ordered = std::adjacent_find(x.begin(), x.end(), std::not_equal_to<>()) != x.end();
+  if (x.size() < 3 || !ordered) return 1;
+  const double correlation = SpearmanCorrelation(x, y);
+  return std::isnan(correlation) ? 0 : correlation;
 }
 
 std::vector<size_t> NearestTen(const Rows& rows, size_t query) {

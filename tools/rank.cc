@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace pozor::tools {
 namespace {
 
-// Ranks from 1; equal values share the mean of theirs.
+bool HasNan(const std::vector<double>& values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+}
+
+// Ranks from 1 of values none of which is NaN; equal ones share the mean of theirs.
 std::vector<double> Ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -38,6 +43,7 @@ double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
 }  // namespace
 
 double SpearmanCorrelation(const std::vector<double>& x, const std::vector<double>& y) {
+  if (HasNan(x) || HasNan(y)) return std::numeric_limits<double>::quiet_NaN();
   return Correlation(Ranks(x), Ranks(y));
 }
 

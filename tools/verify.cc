@@ -43,7 +43,8 @@ Result<std::vector<double>> ReadScores(const std::string& path) {
   for (const std::string& text : texts) {
     double score = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), score);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
+    const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+    if (!whole || std::isnan(score)) {
       return Corrupt(path + ": line " + std::to_string(scores.size() + 1) +
                      ": is no number; give one score a line");
     }
@@ -52,6 +53,7 @@ Result<std::vector<double>> ReadScores(const std::string& path) {
   return scores;
 }
 
+// 0 with a vector of zeros.
 double Cosine64(const float* a, const float* b, size_t n) {
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -59,7 +61,7 @@ double Cosine64(const float* a, const float* b, size_t n) {
     aa += double{a[i]} * a[i];
     bb += double{b[i]} * b[i];
   }
-  return ab / std::sqrt(aa * bb);
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
 }
 
 // Spearman's rank correlation of gold scores with the cosines of rows i and i + n/2.
@@ -83,6 +85,11 @@ Status CompareSpearman(const std::string& path, const Vectors& got, const NpyMat
   constexpr double kMostDifference = 0.01;  // of Spearman x 100
   const double here = 100 * Spearman(scores, got.data(), got.dimensions());
   const double there = 100 * Spearman(scores, expected.data.data(), got.dimensions());
+  if (std::isnan(here) || std::isnan(there)) {
+    table->AddNotComputable("spearman x100", {scores.size()},
+                            "all scores or all cosines are the same, which is no order");
+    return Status();
+  }
   VerifyRow row{"spearman x100",      {scores.size()}, std::fabs(here - there),
                 {kMostDifference, 0}, Outcome::kOk,    ""};
   if (!(row.largest <= kMostDifference)) row.outcome = Outcome::kDifferent;

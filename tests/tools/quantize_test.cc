@@ -402,6 +402,11 @@ TEST_CASE("the gate's numbers") {
   CHECK(near.Failures(kInt8Limits).find("mean cosine 0.95000 is below 0.999") != std::string::npos);
   CHECK(near.Failures(kBf16Limits).find("mean cosine 0.95000 is below 0.9999") !=
         std::string::npos);
+  // Texts that are all alike have no order that could be lost; one that was there can be.
+  const std::vector<float> alike = {1, 2, 1, 2, 1, 2, 1, 2, 3, 4};
+  CHECK(Compare(alike, alike, texts).Failures(kInt8Limits).empty());
+  CHECK(Compare(alike, f32, texts).rank == 1);
+  CHECK(Compare(f32, alike, texts).rank == 0);
   const std::vector<std::string_view> lines(
       40, std::string_view("forty bytes of a short sentence, so so."));
   const GateTexts made = MakeGateTexts(lines);

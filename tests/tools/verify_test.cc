@@ -10,6 +10,7 @@
 #include "models/json.h"
 #include "tests/support/pozor_command.h"
 #include "tools/io/npy.h"
+#include "tools/rank.h"
 #include "tools/verify_table.h"
 
 namespace pozor::tools {
@@ -155,6 +156,50 @@ TEST_CASE("vectors of a file against recorded ones") {
   const ProcessResult rows = Pozor(arguments);
   CHECK(rows.exit_code == 1);
   CHECK(rows.errors.find("has 4 rows") != std::string::npos);
+}
+
+TEST_CASE("scores and vectors that give no order end at once, and say so") {
+  const TemporaryFolder folder;
+  const std::string texts = folder.Write("t.txt", "guitar\npiano\n\na guitar\n");
+  const std::string model = TestData("st-mean-norm"), vectors = folder.File("v.npy");
+  REQUIRE(Pozor({"encode", model, texts, "-o", vectors}).exit_code == 0);
+  const auto verify = [&](const std::string& scores) {
+    return Pozor({"verify", model, "--reference", vectors, "--texts", texts, "--scores",
+                  folder.Write("s.txt", scores)});
+  };
+  for (const char* scores : {"nan\n1\n", "1\n-nan\n", "1e999\n1\n", "1\n1x\n"}) {
+    CAPTURE(std::string(scores));
+    const ProcessResult result = verify(scores);
+    CHECK(result.exit_code == 1);
+    CHECK(result.errors.find("is no number") != std::string::npos);
+  }
+  const ProcessResult equal = verify("2\n2\n");
+  CHECK(equal.exit_code == 3);
+  CHECK(equal.output.find("are the same, which is no order") != std::string::npos);
+
+  std::string bytes = ReadFileOrEmpty(vectors);
+  const size_t row = 36 * sizeof(float);
+  bytes.replace(bytes.size() - row, row, row, '\0');  // a vector of zeros has no direction
+  folder.Write("v.npy", bytes);
+  const ProcessResult zeros = verify("5\n1.5\n");
+  CHECK(zeros.exit_code == 1);
+  CHECK(zeros.output.find("smallest 0") != std::string::npos);
+  CHECK(zeros.output.find("spearman x100") != std::string::npos);
+}
+
+TEST_CASE("rank correlation of anything at all") {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> up = {1, 2, 3, 4};
+  CHECK(SpearmanCorrelation(up, {-5, 0, 0.5, kInfinity}) == doctest::Approx(1));
+  CHECK(SpearmanCorrelation(up, {9, 8, 7, -kInfinity}) == doctest::Approx(-1));
+  for (const std::vector<double>& other : std::vector<std::vector<double>>{
+           {kNan, 1, 2, 3}, {1, kNan, 2, 3}, {kNan, kNan, kNan, kNan}, {7, 7, 7, 7}}) {
+    CHECK(std::isnan(SpearmanCorrelation(up, other)));
+    CHECK(std::isnan(SpearmanCorrelation(other, up)));
+  }
+  CHECK(std::isnan(SpearmanCorrelation({}, {})));
+  CHECK(std::isnan(SpearmanCorrelation({1}, {1})));
 }
 
 TEST_CASE("what is within tolerance") {
