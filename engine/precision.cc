@@ -112,6 +112,22 @@ PrecisionPlan Bf16Plan(const EncoderSpec& spec) {
   return WeightsPlan(spec, {NumberFormat::kBf16, "weights rounded to bf16; sums in f32"});
 }
 
+bool CanHavePlan(const EncoderSpec& spec, const PrecisionPlan& plan) {
+  const PrecisionPlan int8 = Int8Plan(spec), bf16 = Bf16Plan(spec);
+  if (plan.size() != int8.size()) return false;
+  for (size_t l = 0; l < plan.size(); ++l) {
+    for (size_t kind = 0; kind < kProductKinds; ++kind) {
+      const NumberFormat format = plan[l].products[kind].format;
+      if (format != NumberFormat::kF32 && format != int8[l].products[kind].format &&
+          format != bf16[l].products[kind].format) {
+        return false;
+      }
+    }
+    if (plan[l].IsInt8(ProductKind::kAttention) && !plan[l].IsInt8(ProductKind::kQkv)) return false;
+  }
+  return true;
+}
+
 PrecisionPlan Bf16x3Plan(const EncoderSpec& spec, bool runs) {
   if (!runs) return WeightsPlan(spec, {NumberFormat::kF32, "bf16x3 needs AMX; f32 in its place"});
   return WeightsPlan(spec, {NumberFormat::kBf16x3, "values in two bf16 parts; sums in f32"});

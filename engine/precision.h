@@ -63,6 +63,10 @@ PrecisionPlan Bf16x3Plan(const EncoderSpec& spec, bool runs);
 // product of Q, K and V gives.
 void CompletePlan(PrecisionPlan* plan);
 
+// Whether the plan, one that Pozor did not make perhaps, has every product in a format that
+// Int8Plan or Bf16Plan has it in, or in f32, and its choices agree.
+bool CanHavePlan(const EncoderSpec& spec, const PrecisionPlan& plan);
+
 }  // namespace pozor
 
 #endif  // POZOR_ENGINE_PRECISION_H_

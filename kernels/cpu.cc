@@ -151,9 +151,10 @@ int64_t TargetsAbove(CpuTier cap) {
 #error "Pozor's tiers cover x86-64 and AArch64"
 #endif
 
+// Never destroyed: when the process ends, threads may still be computing.
 const std::vector<CpuTier>& CachedTiers() {
-  static const std::vector<CpuTier> tiers = DetectTiers();
-  return tiers;
+  static const auto* const tiers = new std::vector<CpuTier>(DetectTiers());
+  return *tiers;
 }
 
 // The cap as a CpuTier, or kNoCap.

@@ -471,6 +471,10 @@ Result<std::unique_ptr<Encoder>> PreparedFile::MakeEncoder(EncoderSpec spec) con
                    " layers, the model has " + std::to_string(spec.layers.size()) +
                    std::string(kAgain));
   }
+  if (!CanHavePlan(spec, facts_.precision)) {
+    return Corrupt(path() + ": has products in precisions that this model cannot have" +
+                   std::string(kAgain));
+  }
   const size_t rows = spec.embeddings.vocab_size;
   const size_t row_bytes = spec.embeddings.size * sizeof(float);
   if (const TensorInfo* word = Find(kWord)) {

@@ -362,6 +362,48 @@ TEST_CASE("cut short, of another version, for another config: refused by name") 
   for (const Precision precision : kPrepared) CheckRefusals(precision);
 }
 
+// Plans of a file that somebody made up: its checksums are right.
+TEST_CASE("a prepared file with precisions that its model cannot have is refused") {
+  struct Case {
+    const char* name;
+    ProductKind kind;
+    NumberFormat format;
+    Precision prepared;
+    bool can;
+  };
+  const Case cases[] = {
+      {"bert", ProductKind::kAttention, NumberFormat::kF32, Precision::kInt8, true},
+      {"bert", ProductKind::kAttention, NumberFormat::kInt8, Precision::kBF16, false},
+      {"bert", ProductKind::kAttention, NumberFormat::kInt8, Precision::kF32, false},
+      {"architectures/llama", ProductKind::kAttention, NumberFormat::kInt8, Precision::kInt8,
+       false},
+      {"architectures/deberta-v3", ProductKind::kAttention, NumberFormat::kInt8, Precision::kInt8,
+       false},
+      {"architectures/mobilebert", ProductKind::kQkv, NumberFormat::kInt8, Precision::kInt8, false},
+  };
+  const PartOptions parts = {.requires_tokenizer = false};
+  for (const Case& c : cases) {
+    CAPTURE(std::string(c.name));
+    Prepared prepared(c.name, c.prepared, parts);
+    const auto model = LoadModelParts(DataPath(c.name), As(c.prepared), parts).value();
+    PreparedFacts facts = model->facts;
+    facts.precision = model->encoder->precision();
+    if (facts.precision.empty()) facts.precision.resize(model->encoder->spec().layers.size());
+    facts.precision.front()[c.kind].format = c.format;
+    std::string bytes;
+    REQUIRE(WritePrepared(*model->encoder, facts, [&](std::string_view part) {
+              bytes += part;
+              return Status();
+            }).ok());
+    prepared.Write(bytes);
+    const auto loaded = LoadModelParts(prepared.path(), {}, parts);
+    CHECK(loaded.ok() == c.can);
+    if (c.can) continue;
+    CHECK(loaded.status().code() == StatusCode::kCorrupt);
+    CHECK(loaded.status().message().find("cannot have") != std::string::npos);
+  }
+}
+
 TEST_CASE("prepared weights beside the original ones: what is asked for decides") {
   for (const Precision prepared_for : kPrepared) {
     Prepared prepared("st-mean-norm", prepared_for);
