@@ -112,7 +112,7 @@ void WriteModel(const Model& model, JsonWriter* json) {
 }
 
 void PrintField(const char* label, const std::string& value) {
-  std::printf("%-14s%s\n", label, value.c_str());
+  std::printf("%-14s%s\n", label, OneLine(value).c_str());
 }
 
 std::string Kibibytes(size_t bytes) {

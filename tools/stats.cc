@@ -68,6 +68,9 @@ bool SameShape(const Samples& a, const Samples& b) {
 double Quantile(std::span<const double> values, double q) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::vector<double> sorted(values.begin(), values.end());
+  if (std::any_of(sorted.begin(), sorted.end(), [](double value) { return std::isnan(value); })) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
   std::sort(sorted.begin(), sorted.end());
   const double place = std::clamp(q, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
   const size_t low = static_cast<size_t>(place);

@@ -1,6 +1,9 @@
 // Reading results, matching rows, verdicts, --fail-if, and the page.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -306,6 +309,10 @@ TEST_CASE("files that are no results are refused") {
         Case{"no rows", R"({"schema": "pozor-bench", "schema_version": 1, "rows": []})"},
         Case{"a row without key",
              R"({"schema": "pozor-bench", "schema_version": 1, "rows": [{}]})"},
+        Case{"a sample of no round", R"({"schema": "pozor-bench", "schema_version": 1, "rows": [
+             {"key": {"engine": "pozor"}, "samples": {"seconds": [1], "cpu_seconds": [1],
+              "process": [0], "round": [null], "at": [0], "roof_gflops": [0],
+              "waited_seconds": [0], "stolen_seconds": [0]}}]})"},
         Case{"columns that differ", R"({"schema": "pozor-bench", "schema_version": 1, "rows": [
              {"key": {"engine": "pozor"}, "samples": {"seconds": [1, 2], "round": [0]}}]})"}}) {
     CAPTURE(c.name);
@@ -399,6 +406,52 @@ TEST_CASE("the page of a few files has a column for each, that of many the files
   CHECK(has(many, " · #10</text>"));
 }
 
+// Of a result whose rows and roofs `spoil` has changed.
+std::string SpoiltPage(const std::function<void(BenchResult*)>& spoil) {
+  std::vector<RowRecipe> recipes = {{.workload = "fixed-16"}, {.workload = "fixed-128"}};
+  recipes.push_back({.workload = "fixed-16", .threads = 2});
+  recipes.push_back({.workload = "query-8", .seconds = 1e-3, .latency = true});
+  std::vector<LoadedResult> results = {MakeResult("a", recipes), MakeResult("b", recipes)};
+  spoil(&results[1].result);
+  for (Row& row : results[1].result.rows) Summarise(results[1].result.compute_roofs, 2, &row);
+  const std::vector<Comparison> comparisons = {{&results[0], &results[1],
+                                                DiffSystems(results[0].result, results[1].result),
+                                                CompareResults(results[0], results[1], {})}};
+  return ToHtml(results, comparisons);
+}
+
+TEST_CASE("whatever the numbers are, the page comes to an end and its charts have places for it") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double value : {0.0, -1.0, 1e-320, 1e300, 1.7e308, infinity, std::nan("")}) {
+    CAPTURE(value);
+    std::vector<std::string> pages;
+    for (const auto column : {&RowSamples::seconds, &RowSamples::cpu_seconds, &RowSamples::roof,
+                              &RowSamples::waited, &RowSamples::stolen, &RowSamples::at}) {
+      pages.push_back(SpoiltPage([&](BenchResult* result) {
+        for (Row& row : result->rows) (row.samples.*column).assign(row.samples.size(), value);
+      }));
+      pages.push_back(SpoiltPage([&](BenchResult* result) {
+        for (Row& row : result->rows) (row.samples.*column)[1] = value;
+      }));
+    }
+    pages.push_back(SpoiltPage([&](BenchResult* result) { result->kernels[0].gflops = value; }));
+    pages.push_back(SpoiltPage([&](BenchResult* result) { result->kernels[0].bytes = value; }));
+    pages.push_back(SpoiltPage([&](BenchResult* result) {
+      for (ComputeRoof& roof : result->compute_roofs) roof.gflops = value;
+    }));
+    pages.push_back(SpoiltPage([&](BenchResult* result) {
+      for (BandwidthRoof& roof : result->bandwidth_roofs) roof.gb_per_second = value;
+    }));
+    for (const std::string& html : pages) {
+      CHECK(html.ends_with("</html>\n"));
+      for (const char* part : {"=\"nan", "=\"-nan", "=\"inf", "=\"-inf"}) {
+        CAPTURE(part);
+        CHECK(html.find(part) == std::string::npos);
+      }
+    }
+  }
+}
+
 TEST_CASE("heat maps: length against batch, one for each number of threads") {
   std::vector<RowRecipe> recipes;
   for (const size_t threads : {2, 1}) {
@@ -439,6 +492,12 @@ TEST_CASE("round ticks") {
   CHECK(RoundTicks(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
   CHECK(RoundTicks(0, 4900, 5) == std::vector<double>{0, 1000, 2000, 3000, 4000});
   CHECK(RoundTicks(1, 1, 5) == std::vector<double>{1});
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(RoundTicks(0, infinity, 5) == std::vector<double>{0});
+  CHECK(RoundTicks(0x1p60, 0x1p60 + 1024, 5).size() <= 11);
+  CHECK(RoundTicks(1e17, 1e17 + 16, 5).size() <= 11);
+  CHECK(RoundTicks(0, 5e-324, 5).size() <= 11);
+  CHECK(RoundTicks(-1.7e308, 1.7e308, 5).size() == 1);
 }
 
 }  // namespace

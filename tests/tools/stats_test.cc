@@ -38,6 +38,11 @@ TEST_CASE("quantiles interpolate between order statistics") {
     CHECK(Quantile(c.values, c.q) == doctest::Approx(c.expected));
   }
   CHECK(std::isnan(Quantile({}, 0.5)));
+  const double nan = std::nan("");
+  for (const double q : {0.0, 0.25, 1.0}) {
+    CHECK(std::isnan(Quantile(std::vector<double>{1, nan, 2}, q)));
+    CHECK(std::isnan(Quantile(std::vector<double>{nan, 1, 2}, q)));
+  }
   CHECK(std::isnan(Mean({})));
 }
 

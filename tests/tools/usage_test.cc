@@ -1,6 +1,7 @@
 // Verbs, options and what a mistake in them is answered with.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ using testing::EndsInOneError;
 using testing::Pozor;
 using testing::ProcessOptions;
 using testing::ProcessResult;
+using testing::TemporaryFolder;
 using testing::TestData;
 
 bool Contains(const std::string& text, const std::string& part) {
@@ -116,6 +118,16 @@ TEST_CASE("POZOR_CPU: a bad name is refused, a good one is used, --cpu goes befo
   options.environment = {"POZOR_CPU=" + std::string(plain->Find("tier")->as_string())};
   CHECK(tier_of(Pozor({"info", TestData("st-mean-norm"), "--json", "--cpu", lowest}, options)) ==
         lowest);
+}
+
+TEST_CASE("info: a terminal obeys nothing that a file says") {
+  const TemporaryFolder folder;
+  const std::string model = folder.File("a\x1b[31m\nb");
+  std::filesystem::copy(TestData("bert"), model);
+  const ProcessResult result = Pozor({"info", model});
+  CHECK(result.exit_code == 0);
+  CHECK(result.output.find('\x1b') == std::string::npos);
+  CHECK(result.output.find("a\\x1B[31m\\nb") != std::string::npos);
 }
 
 TEST_CASE("info: threads follow OMP_NUM_THREADS, and a bad value is named once") {

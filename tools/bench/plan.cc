@@ -183,10 +183,13 @@ double NumberOf(const JsonValue& object, std::string_view key) {
   return value == nullptr ? 0 : value->as_double();
 }
 
+size_t CountOf(const JsonValue& object, std::string_view key) {
+  const double value = NumberOf(object, key);
+  return value > 0 && value <= 0x1p53 ? static_cast<size_t>(value) : 0;
+}
+
 ModelRecord ReadModelRecord(const JsonValue& info) {
-  const auto count = [&info](std::string_view key) {
-    return static_cast<size_t>(NumberOf(info, key));
-  };
+  const auto count = [&info](std::string_view key) { return CountOf(info, key); };
   ModelRecord model;
   model.path = TextOf(info, "path");
   model.name = TextOf(info, "name");

@@ -53,6 +53,8 @@ ModelRecord ReadModelRecord(const JsonValue& info);
 
 std::string TextOf(const JsonValue& object, std::string_view key);
 double NumberOf(const JsonValue& object, std::string_view key);
+// Likewise; 0 for what is no count: negative, not a number, or more than 2^53.
+size_t CountOf(const JsonValue& object, std::string_view key);
 
 }  // namespace pozor::tools
 

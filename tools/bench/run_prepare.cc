@@ -60,10 +60,10 @@ Result<Workload> Run::MakeWorkload(Channel& worker, const std::string& name, siz
                     "\t", std::to_string(options_.seed), "\t", workload.path});
   }
   POZOR_TRY(const JsonDocument answer, worker.Ask(question));
-  workload.texts = static_cast<size_t>(NumberOf(*answer, "texts"));
-  workload.tokens = static_cast<size_t>(NumberOf(*answer, "tokens"));
-  workload.squares = static_cast<size_t>(NumberOf(*answer, "squares"));
-  workload.longest = static_cast<size_t>(NumberOf(*answer, "longest"));
+  workload.texts = CountOf(*answer, "texts");
+  workload.tokens = CountOf(*answer, "tokens");
+  workload.squares = CountOf(*answer, "squares");
+  workload.longest = CountOf(*answer, "longest");
   workload.flops = NumberOf(*answer, "flops");
   workload.hash = TextOf(*answer, "hash");
   return workload;

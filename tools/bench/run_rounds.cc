@@ -1,5 +1,6 @@
 // The rounds: every row visited in turn, each visit between two probes of the roof.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "tools/bench/clock.h"
@@ -131,9 +132,20 @@ Status Run::CompareVectors(std::vector<std::unique_ptr<Channel>>& alive, size_t 
       if (plan.row.key.workload != rows_[0].row.key.workload && !rows_[0].row.latency) continue;
       POZOR_RETURN_IF_ERROR(Use(plan, *alive[i]));
       const std::string path = folder_.path() + "/vectors";
+      std::error_code error;
+      std::filesystem::remove(path, error);  // of another engine
+      error.clear();
       POZOR_TRY(const JsonDocument saved,
                 alive[i]->Ask(Cat({"save\t", path, "\t", std::to_string(plan.batch)})));
-      std::vector<float> vectors(static_cast<size_t>(NumberOf(*saved, "saved")));
+      const size_t count = CountOf(*saved, "saved");
+      const uintmax_t bytes = count == 0 ? 0 : std::filesystem::file_size(path, error);
+      if (error || bytes != count * sizeof(float)) {
+        return Corrupt("the worker's answer: says that " + std::to_string(count) +
+                       " numbers are saved, and the file has " +
+                       (error ? "not been written" : std::to_string(bytes) + " bytes") +
+                       "; see worker.h");
+      }
+      std::vector<float> vectors(count);
       std::ifstream(path, std::ios::binary)
           .read(reinterpret_cast<char*>(vectors.data()),
                 static_cast<std::streamsize>(vectors.size() * sizeof(float)));

@@ -8,7 +8,6 @@
 #include "tools/cli/signals.h"
 
 namespace pozor::tools {
-namespace {
 
 std::string OneLine(const std::string& message) {
   std::string line;
@@ -26,8 +25,6 @@ std::string OneLine(const std::string& message) {
   }
   return line;
 }
-
-}  // namespace
 
 void PrintError(const std::string& message) {
   std::fprintf(stderr, "pozor: %s\n", OneLine(message).c_str());

@@ -9,8 +9,11 @@
 
 namespace pozor::tools {
 
-// "pozor: <message>" on one line: line breaks and other control characters of the message (names
-// of files may hold them) are written as escapes.
+// Line breaks and other control characters, which names of files and what stands in them may hold,
+// as escapes: a terminal would obey them.
+std::string OneLine(const std::string& message);
+
+// "pozor: <message>", on one line.
 void PrintError(const std::string& message);
 void PrintWarning(const std::string& message);
 

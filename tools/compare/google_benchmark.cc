@@ -66,9 +66,7 @@ BenchResult ReadGoogleBenchmark(const JsonValue& root) {
     }
     const std::string name = TextOf(item, "run_name");
     Row* row = RowOf(&result, name.empty() ? TextOf(item, "name") : name);
-    if (NumberOf(item, "threads") > 0) {
-      row->key.threads = static_cast<size_t>(NumberOf(item, "threads"));
-    }
+    if (CountOf(item, "threads") > 0) row->key.threads = CountOf(item, "threads");
     RowSamples& samples = row->samples;
     samples.process.push_back(0);
     samples.round.push_back(static_cast<double>(samples.size()));

@@ -28,11 +28,6 @@ std::span<const JsonValue> Items(const JsonValue& object, std::string_view key) 
   return array == nullptr ? std::span<const JsonValue>() : array->items();
 }
 
-size_t CountOf(const JsonValue& object, std::string_view key) {
-  const double value = NumberOf(object, key);
-  return value > 0 ? static_cast<size_t>(value) : 0;
-}
-
 SystemRecord ReadSystemRecord(const JsonValue& root) {
   SystemRecord record;
   const JsonValue* system = root.Find("system");
@@ -132,6 +127,12 @@ Result<Row> ReadRow(const JsonValue& item, const std::string& path) {
     if (column->size() != count) {
       return Corrupt(path + ": the columns of a row's samples differ in length; measure again");
     }
+  }
+  for (const auto* column : {&row.samples.process, &row.samples.round}) {
+    if (std::all_of(column->begin(), column->end(), [](double at) { return std::isfinite(at); })) {
+      continue;
+    }
+    return Corrupt(path + ": a sample's process or round is no number; measure again");
   }
   return row;
 }

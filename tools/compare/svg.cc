@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tools/bench/text.h"
 
@@ -53,10 +54,10 @@ class Scale {
   Scale(const Axis& axis, double low, double high, double from, double to)
       : logarithmic_(axis.logarithmic), low_(low), high_(high), from_(from), to_(to) {}
   double operator()(double value) const {
-    const double place =
-        logarithmic_ ? std::log(std::max(value, low_ * 1e-3) / low_) / std::log(high_ / low_)
-                     : (value - low_) / (high_ - low_);
-    return from_ + place * (to_ - from_);
+    if (!logarithmic_) return from_ + (value - low_) / (high_ - low_) * (to_ - from_);
+    constexpr double kLeast = std::numeric_limits<double>::denorm_min();
+    const double above = std::log(std::max({value, low_ * 1e-3, kLeast})) - std::log(low_);
+    return from_ + above / (std::log(high_) - std::log(low_)) * (to_ - from_);
   }
   bool Contains(double value) const {
     const double slack = 1e-9 * std::abs(high_);
@@ -70,6 +71,12 @@ class Scale {
   double low_, high_, from_, to_;
 };
 
+// Infinity has no place on an axis, zero none on a logarithmic one.
+bool HasPlace(double value, const Axis& axis) {
+  return std::isfinite(value) && (!axis.logarithmic || value > 0);
+}
+
+// `low` is above zero.
 std::vector<double> LogTicks(double low, double high) {
   std::vector<double> ticks;
   for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10) {
@@ -84,17 +91,21 @@ std::vector<double> LogTicks(double low, double high) {
   return ticks;
 }
 
-// The range of an axis: what was asked for, else that of the points with some room.
+// The range of an axis: what was asked for, if it can be drawn, else that of the points with some
+// room.
 void FitAxis(const std::vector<Line>& lines, bool is_x, Axis* axis) {
-  if (axis->low != axis->high) return;
+  if (axis->low < axis->high && HasPlace(axis->low, *axis) && HasPlace(axis->high, *axis)) return;
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const Line& line : lines) {
     for (const Point& point : line.points) {
-      low = std::min({low, is_x ? point.x : point.low != point.high ? point.low : point.y});
-      high = std::max({high, is_x ? point.x : point.low != point.high ? point.high : point.y});
+      const bool has_bar = !is_x && point.low != point.high;
+      const double least = is_x ? point.x : has_bar ? point.low : point.y;
+      const double most = has_bar ? point.high : is_x ? point.x : point.y;
+      if (HasPlace(least, *axis)) low = std::min(low, least);
+      if (HasPlace(most, *axis)) high = std::max(high, most);
     }
   }
-  if (low > high) low = 0, high = 1;
+  if (!(std::isfinite(low) && std::isfinite(high))) low = 0, high = 1;
   if (axis->logarithmic) {
     axis->low = std::max(low, 1e-12) / 1.1;
     axis->high = std::max(high, axis->low * 1.2) * 1.1;
@@ -102,6 +113,7 @@ void FitAxis(const std::vector<Line>& lines, bool is_x, Axis* axis) {
     axis->low = is_x ? low : std::min(0.0, low);
     axis->high = high > axis->low ? high + 0.06 * (high - axis->low) : axis->low + 1;
   }
+  axis->high = std::min(axis->high, std::numeric_limits<double>::max());
 }
 
 std::string DrawLine(const Line& line, const Scale& x, const Scale& y) {
@@ -110,7 +122,7 @@ std::string DrawLine(const Line& line, const Scale& x, const Scale& y) {
     if (!x.Contains(point.x) || !y.Contains(point.y)) continue;
     path += Cat({path.empty() ? "M" : "L", N(x(point.x)), " ", N(y(point.y))});
     if (line.dots) {
-      if (point.low != point.high) {
+      if (point.low != point.high && std::isfinite(point.low) && std::isfinite(point.high)) {
         dots += Stroke(x(point.x), y(point.low), x(point.x), y(point.high), "error");
       }
       dots += Tag("circle",
@@ -149,7 +161,7 @@ std::string Escape(std::string_view text) {
 }
 
 std::vector<double> RoundTicks(double low, double high, size_t about) {
-  if (!(high > low) || about == 0) return {low};
+  if (!(high > low) || about == 0 || !std::isfinite(high - low)) return {low};
   const double rough = (high - low) / static_cast<double>(about);
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = power;
@@ -157,8 +169,11 @@ std::vector<double> RoundTicks(double low, double high, size_t about) {
     if (step < rough * 0.999) step = power * factor;
   }
   std::vector<double> ticks;
-  for (double tick = std::ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9;
-       tick += step) {
+  const double first = std::ceil(low / step - 1e-9) * step;
+  // Where neighbours of `low` are more than a step away, adding one changes nothing.
+  for (size_t i = 0; i <= 2 * about; ++i) {
+    const double tick = first + static_cast<double>(i) * step;
+    if (!(tick <= high + step * 1e-9)) break;
     ticks.push_back(std::abs(tick) < step * 1e-9 ? 0 : tick);
   }
   return ticks;
@@ -169,7 +184,9 @@ std::string BarChart(const std::vector<BarGroup>& groups, const std::string& uni
   double most = 0, right = 110;
   for (const BarGroup& group : groups) {
     for (const Bar& bar : group.bars) {
-      most = std::max({most, bar.value, bar.high});
+      for (const double end : {bar.value, bar.high}) {
+        if (std::isfinite(end)) most = std::max(most, end);
+      }
       const double letters = static_cast<double>(bar.name.size());
       if (name_bars) right = std::clamp(70 + 6.5 * letters, right, kWidth / 2);
     }
@@ -183,13 +200,14 @@ std::string BarChart(const std::vector<BarGroup>& groups, const std::string& uni
     const double height = kBar * static_cast<double>(group.bars.size());
     bars += Label(kLeft - 10, y + height / 2 + 4, "end", group.label, "label strong");
     for (const Bar& bar : group.bars) {
-      bars += Tag(
-          "rect",
-          Cat({"class=\"fill ", Class(bar.series), "\" x=\"", N(kLeft), "\" y=\"", N(y + 1),
-               "\" width=\"", N(x(bar.value) - kLeft), "\" height=\"", N(kBar - 2), "\" rx=\"2\""}),
-          Title(Cat({bar.name, ": ", Short(bar.value), " ", unit})));
-      double end = x(bar.value);
-      if (bar.low != bar.high) {
+      const double drawn = std::isfinite(bar.value) ? std::max(0.0, bar.value) : 0;
+      bars +=
+          Tag("rect",
+              Cat({"class=\"fill ", Class(bar.series), "\" x=\"", N(kLeft), "\" y=\"", N(y + 1),
+                   "\" width=\"", N(x(drawn) - kLeft), "\" height=\"", N(kBar - 2), "\" rx=\"2\""}),
+              Title(Cat({bar.name, ": ", Short(bar.value), " ", unit})));
+      double end = x(drawn);
+      if (bar.low != bar.high && std::isfinite(bar.low) && std::isfinite(bar.high)) {
         const double middle = y + kBar / 2;
         bars += Stroke(x(bar.low), middle, x(bar.high), middle, "error");
         bars += Stroke(x(bar.low), middle - 3, x(bar.low), middle + 3, "error");
@@ -247,10 +265,12 @@ std::string Draw(const LineChart& chart) {
   for (const Line& line : chart.lines) {
     out += DrawLine(line, x, y);
     if (!chart.name_lines || line.points.empty() || line.name.empty()) continue;
-    double at = y(line.points.back().y) + 4;
+    const Point& last = line.points.back();
+    if (!std::isfinite(x(last.x)) || !std::isfinite(y(last.y))) continue;
+    double at = y(last.y) + 4;
     if (std::abs(at - last_label) < 13) at = last_label + 13;
     last_label = at;
-    out += Label(x(line.points.back().x) + 6, at, "start", line.name);
+    out += Label(x(last.x) + 6, at, "start", line.name);
   }
   return Frame(chart.width, chart.height, out);
 }
