@@ -1,12 +1,7 @@
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "pozor/pozor.h"
@@ -146,35 +141,6 @@ TEST_CASE("progress, and two ways to stop") {
   CHECK(pozor_model_encode(loaded.model, texts.data(), texts.size(), out.data(), 36, &options,
                            nullptr) == POZOR_CANCELLED);
   pozor_cancel_free(cancel);
-}
-
-// Destructors of statics run beside threads that nobody has joined.
-TEST_CASE("a process may end while its threads are encoding") {
-  for (int round = 0; round < 10; ++round) {
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      const Loaded loaded;
-      std::atomic<int> calls{0};
-      for (int thread = 0; thread < 3; ++thread) {
-        std::thread([&] {
-          const std::string word = "guitar";
-          const std::vector<pozor_text> texts(100, Text(word));
-          std::vector<float> out(texts.size() * 36);
-          while (true) {
-            pozor_model_encode(loaded.model, texts.data(), texts.size(), out.data(), 36, nullptr,
-                               nullptr);
-            ++calls;
-          }
-        }).detach();
-      }
-      while (calls < 3) std::this_thread::yield();
-      std::exit(0);
-    }
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
-  }
 }
 
 TEST_CASE("versions") {
