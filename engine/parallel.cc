@@ -27,6 +27,10 @@ namespace {
 // woken thread may stand behind its waker for 4 ms (waking.h).
 constexpr std::chrono::microseconds kPatience{300};
 
+// Workers whose masks a call changes: a microsecond or two each. In large pools the rest follow in
+// later calls, and those who come early wake others.
+constexpr size_t kMostKeptOff = 8;
+
 // Looks at a lock before waiting for it: some microseconds.
 constexpr int kLooksAtLock = 100;
 
@@ -208,8 +212,9 @@ void RunTeam(size_t threads, const std::function<void(size_t worker)>& work) {
   };
   const Closer closer{Teams::Get().Open(work), threads - 1};
   tbb::task_arena& arena = Pools::Get().For(threads);
-  if (WakesBesideCaller() && LastCompleteTeam::IsLongAgo())
-    KeepWorkersOff(sched_getcpu(), threads - 1);
+  if (WakesBesideCaller() && LastCompleteTeam::IsLongAgo()) {
+    KeepWorkersOff(sched_getcpu(), std::min(threads - 1, kMostKeptOff));
+  }
   for (size_t i = 1; i < threads; ++i) {
     closer.team.Hold();
     arena.enqueue([&team = closer.team] {
