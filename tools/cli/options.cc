@@ -118,6 +118,23 @@ std::optional<int> VerbParser::AssignWords() {
   return std::nullopt;
 }
 
+namespace {
+
+// An option for a file or folder that was given an empty name, as by a shell variable that is not
+// set; or "". Left to itself it would mean the same as no option.
+std::string EmptyFileOption(const CLI::App& app) {
+  const std::set<std::string> kinds = {"FILE", "FILE...", "OUT", "OUT.html", "DIR", "V.npy", "M"};
+  for (const CLI::Option* option : app.get_options()) {
+    if (!kinds.contains(option->get_type_name())) continue;
+    for (const std::string& value : option->results()) {
+      if (value.empty()) return option->get_name();
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 std::optional<int> VerbParser::Parse(std::span<char* const> arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
@@ -134,6 +151,10 @@ std::optional<int> VerbParser::Parse(std::span<char* const> arguments) {
   }
   const std::vector<std::string> extras = app_.remaining();
   if (!extras.empty()) return Complain(extras.front());
+  if (const std::string option = EmptyFileOption(app_); !option.empty()) {
+    return UsedWrongly(verb_ + ": " + option + ": its value is empty; name a file, or leave " +
+                       option + " out");
+  }
   return AssignWords();
 }
 
