@@ -225,6 +225,9 @@ TEST_CASE("diff: nothing against itself; dumps of two kinds; what cannot be comp
   const double largest = coarse->Find("heads")->items()[0].Find("max")->as_double();
   CHECK(largest == doctest::Approx(worst).epsilon(1e-6));
   CHECK(coarse->Find("heads")->items()[0].Find("js")->as_double() > 0);
+  const ProcessResult written = Attention({"diff", a, b, "-o", folder.File("d.html")});
+  CHECK(Contains(written.errors, "d.html: A, B and B - A, 13 tokens, 6 heads"));
+  CHECK(Attention({"diff", a, b, "-o", folder.File("d.html"), "--quiet"}).errors.empty());
   const std::string page = ReadFileOrEmpty(folder.File("d.html"));
   for (const char* element :
        {"id=\"pozor-run-0-layer-1\"", "id=\"pozor-run-1-layer-0\"", "\"label\": \"B\""}) {
@@ -275,6 +278,38 @@ TEST_CASE("diff: two precisions of one model") {
       CHECK(Contains(result.errors, std::string("precision ") + precision));
       CHECK(EndsInOneError(result));
     }
+  }
+}
+
+TEST_CASE("diff: prepared weights on either side, with and without a precision") {
+  const TemporaryFolder folder;
+  for (const std::string precision : {"int8", "bf16"}) {
+    CAPTURE(precision);
+    const std::string prepared = folder.File(precision);
+    REQUIRE(Pozor({"quantize", kModel, "-o", prepared, "--no-gate", "--precision", precision})
+                .exit_code == 0);
+    const std::string texts = folder.Write("texts.txt", std::string(kText) + "\n");
+    const std::string other = "(" + precision + ")";
+    const auto sides = [&](std::vector<std::string> words) {
+      words.insert(words.begin(), "diff");
+      const std::string table = Output(words);
+      return table.substr(0, table.find('\n'));
+    };
+    for (const std::string& line :
+         {sides({kModel, prepared, kText}), sides({kModel, prepared, "-f", texts}),
+          sides({kModel, prepared, kText, "--precision", "f32," + precision}),
+          sides({kModel, prepared, "-f", texts, "--precision", "f32," + precision})}) {
+      CAPTURE(line);
+      CHECK(line.find("(f32)") < line.find(other));
+      CHECK(Contains(line, other));
+    }
+    const std::string reversed = sides({prepared, kModel, kText});
+    CHECK(reversed.find(other) < reversed.find("(f32)"));
+    const ProcessResult refused =
+        Attention({"diff", kModel, prepared, kText, "--precision", precision + ",f32"});
+    CHECK(refused.exit_code == 1);
+    CHECK(Contains(refused.errors, "prepared for " + precision + ", not those for f32"));
+    CHECK(EndsInOneError(refused));
   }
 }
 

@@ -109,7 +109,12 @@ Status CompareOne(const DiffRequest& request, Comparison* comparison) {
   const PageOptions options = {request.exact ? WeightType::kF16 : WeightType::kSqrtU8,
                                request.attention.encode.threads == 1};
   POZOR_RETURN_IF_ERROR(WritePage(sources, options, *file));
-  return file->Commit();
+  POZOR_RETURN_IF_ERROR(file->Commit());
+  if (request.attention.quiet) return Status();
+  const AttentionRecord& record = a->record();
+  std::fprintf(stderr, "pozor: %s: A, B and B - A, %zu tokens, %zu heads\n", file->name().c_str(),
+               record.text.size(), record.heads.Count());
+  return Status();
 }
 
 std::string Describe(const RunRecord& run) { return run.model + " (" + run.precision + ")"; }

@@ -12,7 +12,7 @@ namespace pozor::tools {
 struct DiffRequest {
   AttentionRequest attention;  // model: A
   std::string other;           // B: a model or a dump; the same model for two precisions or tasks
-  Precision other_precision = Precision::kF32;
+  Precision other_precision = Precision::kAuto;  // as each model's files have it
   std::string other_task;
   DiffMetric by = DiffMetric::kDivergence;
   size_t top = 10;    // heads of the table

@@ -63,6 +63,14 @@ void AddDiffOptions(VerbParser& parser, DiffRequest* request, std::optional<Diff
   app.add_flag("--exact", request->exact, "of a page: weights in half precision");
 }
 
+// Whether the first of the words after A names B. Two precisions or tasks make do with A alone, so
+// then a word is B only where the text stands beside it: as a second word or in another option.
+bool NamesB(const std::vector<std::string>& words, const AttentionRequest& attention, bool two) {
+  if (!two) return true;
+  if (words.empty()) return false;
+  return words.size() > 1 || !attention.inputs.empty() || !attention.pair.empty();
+}
+
 }  // namespace
 
 int AttentionDiffVerb(std::span<char* const> arguments) {
@@ -88,7 +96,7 @@ int AttentionDiffVerb(std::span<char* const> arguments) {
   ReadTasks(tasks, &request, &two);
   request.attention.model = request.other = parser.model();
   std::vector<std::string> words = parser.words();
-  if (!two) {
+  if (NamesB(words, request.attention, two)) {
     if (words.empty()) {
       return UsedWrongly(
           "attention diff: nothing to compare with; give A and B, --precision P,P or --task T,T");

@@ -73,7 +73,7 @@ int AttentionViewVerb(std::span<char* const> arguments) {
   VerbParser parser(
       "attention view",
       "A text's attention as one HTML page that needs no network: pick a word and see "
-      "where every head looks.",
+      "where every head looks. Without -o it is written to attention.html in this folder.",
       "pozor attention view all-MiniLM-L6-v2 'The bank of the river' -o bank.html\n"
       "  pozor attention view bank.npz -o bank.html");
   ViewRequest request;
