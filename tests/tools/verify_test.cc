@@ -158,6 +158,30 @@ TEST_CASE("vectors of a file against recorded ones") {
   CHECK(rows.errors.find("has 4 rows") != std::string::npos);
 }
 
+TEST_CASE("the option that is missing, or one too many, is named") {
+  struct Case {
+    std::vector<std::string> options;
+    const char* error;
+  };
+  const Case cases[] = {
+      {{"--reference", "v.npy"}, "v.npy: its texts are missing; give --texts"},
+      {{"--texts", "t.txt"}, "t.txt: the vectors to compare with are missing; give --reference"},
+      {{"--golden", "g", "--texts", "t.txt"}, "two kinds of results"},
+      {{"--golden", "g", "--reference", "v.npy"}, "two kinds of results"},
+      {{"--golden", "g", "--reference", "v.npy", "--texts", "t.txt"}, "two kinds of results"},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> arguments = {"verify", TestData("st-mean-norm")};
+    arguments.insert(arguments.end(), c.options.begin(), c.options.end());
+    const ProcessResult result = Pozor(arguments);
+    CAPTURE(result.errors);
+    CHECK(result.exit_code == 2);
+    CHECK(result.output.empty());
+    CHECK(result.errors.find(c.error) != std::string::npos);
+    CHECK(testing::EndsInOneError(result));
+  }
+}
+
 TEST_CASE("scores and vectors that give no order end at once, and say so") {
   const TemporaryFolder folder;
   const std::string texts = folder.Write("t.txt", "guitar\npiano\n\na guitar\n");

@@ -1,3 +1,5 @@
+#include <string>
+
 #include "tools/cli/command.h"
 #include "tools/cli/options.h"
 #include "tools/cli/report.h"
@@ -5,6 +7,28 @@
 #include "tools/verify.h"
 
 namespace pozor::tools {
+namespace {
+
+// What is wrong with the options that name the results to compare with; empty: nothing.
+std::string MissingOrTooMuch(const VerifyRequest& request) {
+  if (!request.golden.empty()) {
+    const bool one = request.reference.empty() && request.texts.empty();
+    return one ? ""
+               : "two kinds of results to compare with; give --golden DIR, or --reference V.npy "
+                 "and --texts FILE, not both";
+  }
+  if (request.texts.empty()) {
+    return "--reference " + request.reference +
+           ": its texts are missing; give --texts FILE with a text for each of its vectors";
+  }
+  if (request.reference.empty()) {
+    return "--texts " + request.texts +
+           ": the vectors to compare with are missing; give --reference V.npy";
+  }
+  return "";
+}
+
+}  // namespace
 
 int VerifyVerb(std::span<char* const> arguments) {
   VerbParser parser("verify",
@@ -37,11 +61,8 @@ int VerifyVerb(std::span<char* const> arguments) {
     const Status status = VerifyPrepared(request);
     return status.ok() ? FinishStandardOutput(kExitDone) : ExitCodeOf(status);
   }
-  if (request.golden.empty() == (request.reference.empty() || request.texts.empty())) {
-    return UsedWrongly(
-        "verify: no results to compare with; give --golden DIR, or --reference V.npy and --texts "
-        "FILE, not both");
-  }
+  const std::string missing = MissingOrTooMuch(request);
+  if (!missing.empty()) return UsedWrongly("verify: " + missing);
   const Result<int> code = RunVerify(request);
   return code.ok() ? FinishStandardOutput(*code) : ExitCodeOf(code.status());
 }
