@@ -113,6 +113,7 @@ class Quantizing {
     if (gate_.texts.empty()) {
       return InvalidArgument(request_.gate_texts + ": has no texts; give the gate some sentences");
     }
+    for (const std::string& line : TooFew(gate_)) PrintWarning(request_.gate_texts + ": " + line);
     POZOR_TRY(reference_, EncodeWithoutPrompt(*f32, gate_.Views(), cancel_));
     POZOR_TRY(const TokenBatch tokens, TokeniseForCalibration(*f32, views));
     POZOR_TRY(sqnr_, MeasureSqnr(*f32->encoder, calibration_, tokens.View()));
@@ -214,10 +215,8 @@ class Quantizing {
     json.Field("promoted", promoted_);
     if (request_.gate) {
       json.Key("gate").BeginObject().Field("passed", Failures().empty());
-      json.Field("cosine_mean", result_.mean).Field("cosine_p1", result_.p1);
-      json.Field("cosine_min", result_.least).Field("long_cosine_mean", result_.long_mean);
-      json.Field("long_cosine_min", result_.long_least).Field("rank_correlation", result_.rank);
-      json.Field("top10_overlap", result_.top10).EndObject();
+      AddGate(&json);
+      json.EndObject();
     }
     json.Key("products").BeginArray();
     for (const ProductLine& product : DescribeProducts(*candidate_->encoder)) {
@@ -229,6 +228,20 @@ class Quantizing {
     }
     json.EndArray().EndObject();
     std::printf("%s\n", json.text().c_str());
+  }
+
+  // null: a figure that the gate's texts do not admit.
+  void AddGate(JsonWriter* json) const {
+    const auto add = [json](const char* key, bool has, double value) {
+      has ? json->Field(key, value) : json->Key(key).Null();
+    };
+    add("cosine_mean", true, result_.mean);
+    add("cosine_p1", true, result_.p1);
+    add("cosine_min", true, result_.least);
+    add("long_cosine_mean", result_.HasLong(), result_.long_mean);
+    add("long_cosine_min", result_.HasLong(), result_.long_least);
+    add("rank_correlation", result_.HasRank(), result_.rank);
+    add("top10_overlap", result_.HasTop10(), result_.top10);
   }
 
   void AddSqnr(const ProductLine& product, JsonWriter* json) const {

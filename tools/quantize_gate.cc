@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kLongBytes = 1000;  // some 250 tokens
 constexpr size_t kMostLong = 50;
+constexpr size_t kEnoughTexts = 50;
 constexpr size_t kMostQueries = 300;
 constexpr size_t kMostPairs = 20000;
 
@@ -135,10 +136,26 @@ GateTexts MakeGateTexts(std::span<const std::string_view> texts) {
   return gate;
 }
 
+std::vector<std::string> TooFew(const GateTexts& texts) {
+  std::vector<std::string> lines;
+  if (texts.short_texts < kEnoughTexts) {
+    const std::string count = std::to_string(texts.short_texts);
+    lines.push_back(count + (texts.short_texts == 1 ? " text is" : " texts are") +
+                    " too few to rank; give " + std::to_string(kEnoughTexts) + " or more");
+  }
+  if (texts.long_texts() == 0) {
+    lines.push_back("all texts together are shorter than " + std::to_string(kLongBytes) +
+                    " bytes, so no long text is compared; give more");
+  }
+  return lines;
+}
+
 GateResult Compare(std::span<const float> reference, std::span<const float> vectors,
                    const GateTexts& texts) {
   GateResult result;
   if (texts.texts.empty()) return result;
+  result.short_texts = texts.short_texts;
+  result.long_texts = texts.long_texts();
   const size_t columns = reference.size() / texts.texts.size();
   std::vector<double> all = RowCosines(reference, vectors, columns);
   std::vector<double> longer(all.begin() + static_cast<std::ptrdiff_t>(texts.short_texts),
@@ -170,12 +187,16 @@ std::string GateResult::Failures(const GateLimits& limits) const {
 }
 
 std::string GateResult::Text() const {
-  char line[256];
-  std::snprintf(line, sizeof line,
-                "cosine to f32: mean %.5f, p1 %.5f, min %.5f; long texts: mean %.5f, min %.5f; "
-                "rank correlation %.5f; top-10 overlap %.4f",
-                mean, p1, least, long_mean, long_least, rank, top10);
-  return line;
+  const auto numbers = [](const char* format, auto... values) {
+    char line[128];
+    std::snprintf(line, sizeof line, format, values...);
+    return std::string(line);
+  };
+  std::string text = numbers("cosine to f32: mean %.5f, p1 %.5f, min %.5f", mean, p1, least);
+  if (HasLong()) text += numbers("; long texts: mean %.5f, min %.5f", long_mean, long_least);
+  if (HasRank()) text += numbers("; rank correlation %.5f", rank);
+  if (HasTop10()) text += numbers("; top-10 overlap %.4f", top10);
+  return text;
 }
 
 }  // namespace pozor::tools

@@ -135,6 +135,40 @@ TEST_CASE("single products, mixed, own texts") {
         std::vector<std::string>{"0.attention", "1.up"});
 }
 
+TEST_CASE("the gate says what its texts are too few for, and gives no figures of it") {
+  const TemporaryFolder folder;
+  const std::string model = TestData("bert"), out = folder.File("out");
+  std::string many;
+  for (size_t i = 0; i < 50; ++i) many += "The ferry of pier " + std::to_string(i) + " leaves.\n";
+  const auto gate = [&](const std::string& texts, bool json) {
+    std::vector<std::string> arguments = {
+        "quantize", model, "-o", out, "--force", "--gate-text", folder.Write("texts.txt", texts)};
+    if (json) arguments.emplace_back("--json");
+    const ProcessResult made = Pozor(arguments);
+    CHECK(made.exit_code == 0);
+    return made;
+  };
+  const char* figures[] = {"long texts", "rank correlation", "top-10 overlap"};
+  const ProcessResult two = gate("A man plays a guitar.\nThe ferry leaves at nine.\n", false);
+  CHECK(two.errors.find("texts.txt: 2 texts are too few to rank; give 50 or more") !=
+        std::string::npos);
+  CHECK(two.errors.find("no long text is compared") != std::string::npos);
+  CHECK(two.output.find("cosine to f32: mean") != std::string::npos);
+  for (const char* figure : figures) CHECK(two.output.find(figure) == std::string::npos);
+  const ProcessResult enough = gate(many, false);
+  CHECK(enough.errors.find("warning") == std::string::npos);
+  for (const char* figure : figures) CHECK(enough.output.find(figure) != std::string::npos);
+
+  const JsonDocument few = ParseJson(gate("A man plays.\n", true).output, "json").value();
+  const JsonDocument all = ParseJson(gate(many, true).output, "json").value();
+  for (const char* key :
+       {"long_cosine_mean", "long_cosine_min", "rank_correlation", "top10_overlap"}) {
+    CAPTURE(std::string(key));
+    CHECK(few->Find("gate")->Find(key)->is_null());
+    CHECK_FALSE(all->Find("gate")->Find(key)->is_null());
+  }
+}
+
 TEST_CASE("with every product in f32 the gate passes and vectors are those of f32") {
   const TemporaryFolder folder;
   const std::string out = folder.File("out"), texts = folder.Write("texts.txt", kTexts);
