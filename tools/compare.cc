@@ -72,6 +72,7 @@ Status RunCompare(const CompareRequest& request, bool* failed) {
   }
   POZOR_TRY(std::vector<LoadedResult> results, LoadResults(request.files));
   if (results.empty()) return InvalidArgument("compare: no result files; give one or more");
+  const std::string warnings = WarningsToMarkdown(results);  // of the files, not of each engine
   CompareOptions options = request.options;
   if (results.size() == 1) {
     const LoadedResult whole = results[0];
@@ -109,11 +110,13 @@ Status RunCompare(const CompareRequest& request, bool* failed) {
     }
   }
   if (request.json && !comparisons.empty()) std::printf("%s\n", json.EndArray().text().c_str());
+  if (!request.json && !comparisons.empty()) std::printf("%s", warnings.c_str());
   if (request.html.empty()) return {};
   std::ofstream file(request.html, std::ios::binary);
   file << ToHtml(results, comparisons);
   file.close();
   if (!file) return IoError(request.html + ": cannot be written; check the folder");
+  std::fprintf(stderr, "pozor: %s: the page is written\n", request.html.c_str());
   return {};
 }
 

@@ -252,6 +252,35 @@ TEST_CASE("engines of one run") {
   CHECK((*best)[1].result.rows[0].summary.seconds == loaded.result.rows[2].summary.seconds);
 }
 
+TEST_CASE("what files warn of stands once beside their comparison") {
+  const testing::TemporaryFolder folder;
+  const auto count = [](const std::string& text, const std::string& part) {
+    size_t times = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++times;
+    }
+    return times;
+  };
+  std::vector<std::string> files;
+  for (const std::string name : {"a", "b", "c"}) {
+    BenchResult result = MakeResult(name, {{}, {.workload = "mix"}}).result;
+    result.rows[1].key.engine = "another";
+    result.warnings = {"noise of " + name};
+    files.push_back(folder.Write(name + ".json", ToJson(result)));
+  }
+  const testing::ProcessResult all =
+      testing::Pozor({"compare", files[0], files[1], files[2], "-o", folder.File("page.html")});
+  CHECK(all.exit_code == 0);
+  for (const std::string name : {"a", "b", "c"}) {
+    CHECK(count(all.output, "**Warning**: " + name + ": noise of " + name) == 1);
+  }
+  CHECK(all.errors == "pozor: " + folder.File("page.html") + ": the page is written\n");
+  const testing::ProcessResult engines = testing::Pozor({"compare", files[0]});
+  CHECK(count(engines.output, "noise of a") == 1);
+  const testing::ProcessResult json = testing::Pozor({"compare", files[0], files[1], "--json"});
+  CHECK(ParseJson(json.output, "compare").ok());
+}
+
 TEST_CASE("one engine of one file: its own table") {
   const LoadedResult loaded = MakeResult("alone", {{}, {.workload = "mix"}});
   const std::string text = ToMarkdown(loaded);

@@ -72,6 +72,16 @@ std::string ToMarkdown(const Comparison& comparison) {
   return text + "\n" + DescribeTogether(comparison.rows) + "\n";
 }
 
+std::string WarningsToMarkdown(const std::vector<LoadedResult>& results) {
+  std::string text;
+  for (const LoadedResult& loaded : results) {
+    for (const std::string& warning : loaded.result.warnings) {
+      text += Cat({"**Warning**: ", loaded.label, ": ", warning, "\n\n"});
+    }
+  }
+  return text;
+}
+
 std::string ToMarkdown(const LoadedResult& loaded) {
   if (loaded.is_pozor) return ToMarkdown(loaded.result);
   std::vector<std::vector<std::string>> cells;

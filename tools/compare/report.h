@@ -30,6 +30,9 @@ std::string DescribeEstimate(const Estimate& estimate);
 
 std::string ToMarkdown(const Comparison& comparison);
 
+// What the files themselves warn of, each under its label; empty: nothing.
+std::string WarningsToMarkdown(const std::vector<LoadedResult>& results);
+
 // The rows of a result that has nothing to be compared with.
 std::string ToMarkdown(const LoadedResult& loaded);
 
