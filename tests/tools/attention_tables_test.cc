@@ -252,6 +252,8 @@ TEST_CASE("diff: nothing against itself; dumps of two kinds; what cannot be comp
       {{kModel}, 2, "nothing to compare with"},
       {{kModel, "--precision", "f32,f64", kText}, 2, "'f64' is none of f32|bf16|int8"},
       {{a, b, "text"}, 2, "leave the text out"},
+      {{kModel, kModel, "--precision", "f32,bf16"}, 2, "is a model's folder and stands for the"},
+      {{kModel, kModel, kText, kText, "--precision", "f32,bf16"}, 2, "one word too many"},
   };
   for (const Case& c : cases) {
     CAPTURE(std::string(c.error));
@@ -329,6 +331,7 @@ TEST_CASE("diff: two tasks of one model, one task of both") {
   CHECK(moved("separation,", {kText}));
   CHECK_FALSE(moved("separation,separation", {kText}));
   CHECK_FALSE(moved("separation", {model, kText}));
+  CHECK(moved("separation,classification", {model, kText}));
   const ProcessResult refused = Attention({"diff", model, kText, "--task", "separation,summary"});
   CHECK(refused.exit_code == 1);
   CHECK(Contains(refused.errors, "summary"));

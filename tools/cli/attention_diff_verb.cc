@@ -1,4 +1,6 @@
 // pozor attention diff and serve.
+#include <filesystem>
+
 #include "tools/attention/diff.h"
 #include "tools/attention/serve.h"
 #include "tools/cli/attention_options.h"
@@ -71,6 +73,13 @@ bool NamesB(const std::vector<std::string>& words, const AttentionRequest& atten
   return words.size() > 1 || !attention.inputs.empty() || !attention.pair.empty();
 }
 
+// A text that is the path of a model's folder: B without a text beside it.
+bool IsModelFolder(const std::string& text) {
+  std::error_code none;
+  return !text.empty() &&
+         std::filesystem::exists(std::filesystem::path(text) / "config.json", none);
+}
+
 }  // namespace
 
 int AttentionDiffVerb(std::span<char* const> arguments) {
@@ -108,6 +117,11 @@ int AttentionDiffVerb(std::span<char* const> arguments) {
     return UsedWrongly("attention diff: " + words[1] +
                        ": one word too many; "
                        "'pozor attention diff --help' lists the options");
+  if (!words.empty() && IsModelFolder(words[0])) {
+    return UsedWrongly("attention diff: " + words[0] +
+                       ": is a model's folder and stands for the text; give the text after it, or "
+                       "with -f");
+  }
   if (!words.empty()) request.attention.text = words[0];
   request.by = by.value_or(DiffMetric::kDivergence);
   request.format = json ? TableFormat::kJson : csv ? TableFormat::kCsv : TableFormat::kText;
