@@ -175,7 +175,7 @@ class LastCompleteTeam {
 
 size_t ThreadsFor(size_t requested) {
   static const size_t granted = PlanThreads().threads;
-  return requested == 0 ? granted : requested;
+  return requested == 0 ? granted : std::min(requested, kMostThreads);
 }
 
 void WaitWhileEqual(const std::atomic<uint32_t>& value, uint32_t old) {

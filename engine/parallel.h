@@ -11,6 +11,10 @@
 
 namespace pozor {
 
+// No call has more threads than this: far more than CPUs bring nothing, and oneTBB ends the process
+// where the system refuses to make one.
+inline constexpr size_t kMostThreads = 1024;
+
 // Threads of a call that asked for `requested`; 0: what the machine grants (planned once a
 // process).
 size_t ThreadsFor(size_t requested);

@@ -73,6 +73,11 @@ Status CheckText(pozor_text text) {
   return pozor::InvalidArgument("text: null with a size; give its data");
 }
 
+Status NotNull(const void* pointer, const char* name) {
+  if (pointer != nullptr) return Status();
+  return pozor::InvalidArgument(std::string(name) + ": null; give what the header asks for");
+}
+
 // `stop` belongs to the call and is used if the caller brings no switch.
 Status ToEncodeOptions(const pozor_encode_options* given, std::atomic<bool>* stop,
                        pozor::EncodeOptions* out) {
@@ -108,6 +113,10 @@ Status Encode(const pozor_model& model, std::span<const pozor_text> texts, float
   std::atomic<bool> stop{false};
   pozor::EncodeOptions options;
   POZOR_RETURN_IF_ERROR(ToEncodeOptions(given, &stop, &options));
+  if (!texts.empty()) {
+    POZOR_RETURN_IF_ERROR(NotNull(texts.data(), "texts"));
+    POZOR_RETURN_IF_ERROR(NotNull(out, "out"));
+  }
   std::vector<std::string_view> views;
   views.reserve(texts.size());
   for (pozor_text text : texts) {
@@ -167,12 +176,14 @@ const char* pozor_version(void) { return pozor::Version().data(); }
 const char* pozor_error_message(void) { return LastError().c_str(); }
 
 void pozor_load_options_init(pozor_load_options* options) {
+  if (options == nullptr) return;
   *options = {};
   options->struct_size = sizeof *options;
   options->precision = POZOR_AUTO;
 }
 
 void pozor_encode_options_init(pozor_encode_options* options) {
+  if (options == nullptr) return;
   *options = {};
   options->struct_size = sizeof *options;
   options->normalize = POZOR_NORMALIZE_AS_MODEL;
@@ -183,6 +194,7 @@ pozor_status pozor_model_load(const char* name, size_t name_size, const pozor_lo
   return Guard([&]() -> Status {
     pozor_load_options c;
     POZOR_RETURN_IF_ERROR(CopyOptions(options, pozor_load_options_init, &c));
+    POZOR_RETURN_IF_ERROR(NotNull(model, "model"));
     POZOR_RETURN_IF_ERROR(CheckText({name, name_size}));
     POZOR_RETURN_IF_ERROR(CheckText(c.task));
     if (c.precision < POZOR_F32 || c.precision > POZOR_BF16X3) {
@@ -201,12 +213,15 @@ pozor_status pozor_model_load(const char* name, size_t name_size, const pozor_lo
 void pozor_model_free(pozor_model* model) { delete model; }
 
 pozor_cancel* pozor_cancel_create(void) { return new (std::nothrow) pozor_cancel; }
-void pozor_cancel_set(pozor_cancel* cancel) { cancel->stop.store(true); }
+void pozor_cancel_set(pozor_cancel* cancel) {
+  if (cancel != nullptr) cancel->stop.store(true);
+}
 void pozor_cancel_free(pozor_cancel* cancel) { delete cancel; }
 
 size_t pozor_model_dimensions(const pozor_model* model, const pozor_encode_options* options) {
   size_t dimensions = 0;
   Guard([&]() -> Status {
+    POZOR_RETURN_IF_ERROR(NotNull(model, "model"));
     pozor::EncodeOptions encode;
     POZOR_RETURN_IF_ERROR(ToEncodeOptions(options, nullptr, &encode));
     dimensions = model->model.Dimensions(encode);
@@ -215,18 +230,26 @@ size_t pozor_model_dimensions(const pozor_model* model, const pozor_encode_optio
   return dimensions;
 }
 
-size_t pozor_model_max_length(const pozor_model* model) { return model->model.Info().max_length; }
+size_t pozor_model_max_length(const pozor_model* model) {
+  return model == nullptr ? 0 : model->model.Info().max_length;
+}
 
 pozor_status pozor_model_encode(const pozor_model* model, const pozor_text* texts, size_t count,
                                 float* out, size_t stride, const pozor_encode_options* options,
                                 pozor_encode_stats* stats) {
-  return Guard([&] { return Encode(*model, {texts, count}, out, stride, options, stats); });
+  return Guard([&]() -> Status {
+    POZOR_RETURN_IF_ERROR(NotNull(model, "model"));
+    return Encode(*model, {texts, count}, out, stride, options, stats);
+  });
 }
 
 pozor_status pozor_model_tokenize(const pozor_model* model, pozor_text text,
                                   const pozor_encode_options* options, int32_t* ids,
                                   size_t capacity, size_t* count) {
   return Guard([&]() -> Status {
+    POZOR_RETURN_IF_ERROR(NotNull(model, "model"));
+    POZOR_RETURN_IF_ERROR(NotNull(count, "count"));
+    if (capacity > 0) POZOR_RETURN_IF_ERROR(NotNull(ids, "ids"));
     pozor::EncodeOptions encode;
     POZOR_RETURN_IF_ERROR(ToEncodeOptions(options, nullptr, &encode));
     POZOR_RETURN_IF_ERROR(CheckText(text));
@@ -238,6 +261,7 @@ pozor_status pozor_model_tokenize(const pozor_model* model, pozor_text text,
 }
 
 void pozor_attention_options_init(pozor_attention_options* options) {
+  if (options == nullptr) return;
   *options = {};
   options->struct_size = sizeof *options;
   options->query_end = SIZE_MAX;
@@ -248,6 +272,7 @@ pozor_status pozor_model_attention(const pozor_model* model, pozor_text text,
                                    const pozor_encode_options* options, RowsCall rows, void* user,
                                    size_t* tokens) {
   return Guard([&]() -> Status {
+    POZOR_RETURN_IF_ERROR(NotNull(model, "model"));
     std::atomic<bool> stop{false};
     pozor::AttentionSelection selection;
     POZOR_RETURN_IF_ERROR(ToSelection(attention, &selection));

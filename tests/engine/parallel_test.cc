@@ -36,6 +36,8 @@ double ProcessSeconds() {
 TEST_CASE("threads asked for, or those of the machine") {
   CHECK(ThreadsFor(3) == 3);
   CHECK(ThreadsFor(0) >= 1);
+  CHECK(ThreadsFor(kMostThreads + 1) == kMostThreads);
+  CHECK(ThreadsFor(SIZE_MAX) == kMostThreads);
 }
 
 TEST_CASE("a team takes every piece once, and nobody is inside afterwards") {

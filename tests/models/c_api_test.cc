@@ -87,6 +87,40 @@ TEST_CASE("errors have a code and a message") {
   CHECK(pozor_model_encode(loaded.model, nullptr, 0, out, 36, nullptr, nullptr) == POZOR_OK);
 }
 
+TEST_CASE("null where something is needed is an error that names it") {
+  const Loaded loaded;
+  const pozor_text text = {"x", 1};
+  float out[36];
+  int32_t ids[4];
+  size_t count = 0;
+  const auto is_error = [](pozor_status status, const char* name) {
+    return status == POZOR_INVALID_ARGUMENT &&
+           std::strstr(pozor_error_message(), name) == pozor_error_message();
+  };
+  CHECK(is_error(pozor_model_load("x", 1, nullptr, nullptr), "model"));
+  CHECK(is_error(pozor_model_encode(nullptr, &text, 1, out, 36, nullptr, nullptr), "model"));
+  CHECK(is_error(pozor_model_encode(loaded.model, nullptr, 1, out, 36, nullptr, nullptr), "texts"));
+  CHECK(is_error(pozor_model_encode(loaded.model, &text, 1, nullptr, 36, nullptr, nullptr), "out"));
+  CHECK(is_error(pozor_model_tokenize(nullptr, text, nullptr, ids, 4, &count), "model"));
+  CHECK(is_error(pozor_model_tokenize(loaded.model, text, nullptr, nullptr, 4, &count), "ids"));
+  CHECK(is_error(pozor_model_tokenize(loaded.model, text, nullptr, ids, 4, nullptr), "count"));
+  CHECK(pozor_model_tokenize(loaded.model, text, nullptr, nullptr, 0, &count) == POZOR_OK);
+  const auto rows = [](void*, const pozor_attention_rows*) -> int32_t { return 0; };
+  CHECK(is_error(pozor_model_attention(nullptr, text, nullptr, nullptr, rows, nullptr, nullptr),
+                 "model"));
+  CHECK(is_error(
+      pozor_model_attention(loaded.model, text, nullptr, nullptr, nullptr, nullptr, nullptr),
+      "rows"));
+  CHECK(pozor_model_dimensions(nullptr, nullptr) == 0);
+  CHECK(pozor_model_max_length(nullptr) == 0);
+  pozor_load_options_init(nullptr);
+  pozor_encode_options_init(nullptr);
+  pozor_attention_options_init(nullptr);
+  pozor_cancel_set(nullptr);
+  pozor_cancel_free(nullptr);
+  pozor_model_free(nullptr);
+}
+
 TEST_CASE("a struct of an older version keeps the defaults of what it lacks") {
   const Loaded loaded;
   pozor_encode_options options;

@@ -1,6 +1,8 @@
 // Verbs, options and what a mistake in them is answered with.
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -28,13 +30,17 @@ bool Contains(const std::string& text, const std::string& part) {
 TEST_CASE("pozor alone lists the verbs, and each verb explains itself with an example") {
   const ProcessResult alone = Pozor({});
   CHECK(alone.exit_code == 0);
-  for (const char* verb : {"encode", "tokenize", "info", "verify"}) {
+  for (const char* verb :
+       {"encode", "tokenize", "info", "verify", "quantize", "bench", "compare"}) {
     CAPTURE(std::string(verb));
     CHECK(Contains(alone.output, std::string("\n  ") + verb));
     const ProcessResult help = Pozor({verb, "--help"});
     CHECK(help.exit_code == 0);
     CHECK(Contains(help.output, std::string("usage: pozor ") + verb));
     CHECK(Contains(help.output, "Example:"));
+    for (const char* mark : {"{false}", ":{", ":POSITIVE", ":UINT", "REQUIRED"}) {
+      CHECK_FALSE(Contains(help.output, mark));
+    }
     CHECK(help.errors.empty());
   }
   CHECK(Pozor({"--version"}).output == "pozor " + std::string(Version()) + "\n");
@@ -241,6 +247,25 @@ TEST_CASE("the progress line") {
   CHECK(Clock(3725) == "1:02:05");
   CHECK(Grouped(1000) == "1 000");
   CHECK(Grouped(999) == "999");
+}
+
+TEST_CASE("Ctrl-C ends a benchmark like every other verb, and its old result stays") {
+  const TemporaryFolder folder;
+  folder.Write("b.json", "old");
+  ProcessOptions options;
+  options.signal = SIGINT;
+  const auto start = std::chrono::steady_clock::now();
+  options.signal_when = [start](size_t) {
+    return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(500);
+  };
+  const ProcessResult result = Pozor({"bench", TestData("st-mean-norm"), "--suite", "full",
+                                      "--quiet", "-o", folder.File("b.json")},
+                                     options);
+  CAPTURE(result.errors);
+  CHECK(!result.timed_out);
+  CHECK(result.exit_code == 130);
+  CHECK(EndsInOneError(result));
+  CHECK(folder.List() == std::vector<std::string>{"b.json"});
 }
 
 }  // namespace

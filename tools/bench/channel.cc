@@ -16,6 +16,7 @@
 #include "engine/machine.h"
 #include "tools/bench/clock.h"
 #include "tools/bench/text.h"
+#include "tools/cli/signals.h"
 
 namespace pozor::tools {
 namespace {
@@ -88,6 +89,8 @@ class ProcessChannel : public Channel {
 
  private:
   Status Ended() const {
+    // Ctrl-C reaches workers too, and they end at once.
+    if (LastSignal() != 0) return Cancelled(name_ + ": stopped by a signal");
     return IoError(name_ +
                    ": the worker ended before it answered; run its command by hand to see why");
   }

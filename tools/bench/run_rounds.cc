@@ -7,6 +7,7 @@
 #include "tools/bench/roof.h"
 #include "tools/bench/run.h"
 #include "tools/bench/workload.h"
+#include "tools/cli/signals.h"
 #include "tools/stats.h"
 
 namespace pozor::tools {
@@ -15,6 +16,10 @@ namespace {
 constexpr double kVisitSeconds = 0.06;  // of a query row: calls until about this time
 constexpr double kPausedVisitSeconds = 0.6;
 constexpr size_t kMostCalls = 60;
+
+Status StoppedBySignal() {
+  return LastSignal() == 0 ? Status() : Cancelled("bench: stopped by a signal");
+}
 
 }  // namespace
 
@@ -43,6 +48,7 @@ std::string LatencyCommand(const Workload& workload, size_t calls) {
 // Rounds until one is not 3 % faster than the best before it, five at most; finds out how many
 // calls of a query fit a visit.
 Status Run::WarmUp(RowPlan& plan, Channel& channel, size_t process) {
+  POZOR_RETURN_IF_ERROR(StoppedBySignal());
   POZOR_RETURN_IF_ERROR(Use(plan, channel));
   channel.ResetPeak();
   const Workload& workload = result_.workloads[plan.workload];
@@ -70,6 +76,7 @@ Status Run::WarmUp(RowPlan& plan, Channel& channel, size_t process) {
 }
 
 Status Run::Visit(RowPlan& plan, Channel& channel, size_t process, size_t round) {
+  POZOR_RETURN_IF_ERROR(StoppedBySignal());
   POZOR_RETURN_IF_ERROR(Use(plan, channel));
   const size_t threads = engines_[plan.engine].threads;
   const double before = probed_threads_ == threads ? probe_ : Probe(threads);

@@ -6,6 +6,7 @@
 #include "tools/bench/worker.h"
 #include "tools/cli/options.h"
 #include "tools/cli/report.h"
+#include "tools/cli/signals.h"
 #include "tools/cli/verbs.h"
 
 namespace pozor::tools {
@@ -110,6 +111,7 @@ int BenchVerb(std::span<char* const> arguments) {
   request.options.model = parser.model();
   request.command = "pozor bench";
   for (const char* word : arguments) request.command += std::string(" ") + word;
+  CancelOnSignals();
   const int code = ExitCodeOf(RunBenchVerb(std::move(request)));
   return code == 0 ? FinishStandardOutput(0) : code;
 }

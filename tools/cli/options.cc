@@ -16,7 +16,8 @@ constexpr size_t kHelpColumn = 34;
 // One line of CLI11's message.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// Help with our own usage line, which says what the words are.
+// Help with our own usage line, which says what the words are, and without CLI11's marks for values
+// of flags ("{false}") and for checks (":POSITIVE").
 class VerbFormatter : public CLI::Formatter {
  public:
   explicit VerbFormatter(std::string usage) : usage_(std::move(usage)) {}
@@ -27,6 +28,18 @@ class VerbFormatter : public CLI::Formatter {
       if (shown) words += " " + option->get_type_name();
     }
     return "\nusage: " + usage_ + words + " [options]\n";
+  }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    for (size_t open; (open = name.find('{')) != std::string::npos;) {
+      name.erase(open, name.find('}', open) - open + 1);
+    }
+    return name;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    return " " + type.substr(0, type.find(':'));
   }
 
  private:

@@ -86,7 +86,7 @@ typedef struct pozor_progress {
 
 typedef struct pozor_encode_options {
   size_t struct_size;
-  size_t threads;         /* 0: what the machine grants this process */
+  size_t threads;         /* 0: what the machine grants this process; 1024 at most */
   size_t batch_tokens;    /* tokens of a micro-batch; 0: the default. Speed only, never bits */
   size_t max_length;      /* tokens including specials; 0: the model's own limit */
   size_t truncate_dim;    /* keep the first numbers of each vector; 0: as the model says */
@@ -112,7 +112,7 @@ typedef struct pozor_encode_stats {
   double seconds;
 } pozor_encode_stats;
 
-/* Numbers of a vector under these options; `options` may be null. */
+/* Numbers of a vector under these options; `options` may be null. 0 after an error. */
 size_t pozor_model_dimensions(const pozor_model* model, const pozor_encode_options* options);
 
 /* Tokens of a text that the model takes, specials included; 0: no limit. */

@@ -53,7 +53,8 @@ struct Progress {
 };
 
 struct EncodeOptions {
-  size_t threads = 0;       // 0: what affinity mask, cgroup quota and OMP_NUM_THREADS allow
+  // 0: what affinity mask, cgroup quota and OMP_NUM_THREADS allow. 1024 at most.
+  size_t threads = 0;
   size_t batch_tokens = 0;  // tokens of a micro-batch; 0: the default. Changes speed, never bits
   size_t max_length = 0;    // tokens including specials; 0: the model's own limit
   std::optional<std::string> prompt_name;  // of the model's prompts
