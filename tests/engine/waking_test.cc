@@ -66,9 +66,10 @@ class FakeWorker {
     do {
       ArriveAsWorker();
       const uint32_t seen = wanted_;
+      const bool ends = ends_;  // before it arrives: afterwards the destructor may have begun
       ++arrivals_;
       arrivals_.notify_all();
-      if (ends_) return;
+      if (ends) return;
       wanted_.wait(seen);
     } while (true);
   }
