@@ -2,7 +2,6 @@
 # may be moved afterwards. A static libpozor (the default) needs its private libraries at its
 # user's link step; a shared one (BUILD_SHARED_LIBS) needs nothing and exports nothing but Pozor.
 
-option(POZOR_INSTALL "Define install rules" ${PROJECT_IS_TOP_LEVEL})
 if(NOT POZOR_INSTALL)
   return()
 endif()
