@@ -163,10 +163,9 @@ def waited():
     return 1e-9 * nanoseconds
 
 
-def other_clocks():
-    """CPU seconds of the other threads, and seconds that all have waited."""
-    wait = waited()
-    return time.process_time() - time.thread_time(), wait
+def other_threads_time():
+    """CPU seconds of the other threads."""
+    return time.process_time() - time.thread_time()
 
 
 class Commands:
@@ -176,7 +175,7 @@ class Commands:
         self.engine = engine
         self.texts = []
         self.files = {}
-        self.clocks = other_clocks()
+        self.others = other_threads_time()
 
     def answer(self, name, *fields):
         return getattr(self, f"do_{name}")(*fields)
@@ -190,18 +189,19 @@ class Commands:
     def timed(self, texts, batch):
         """Wall, CPU and waiting seconds. What other threads have used is known once they sleep: it is counted from
         call to call, while this thread's own is that of the call alone."""
-        own, start = time.thread_time(), time.perf_counter()
+        wait, own, start = waited(), time.thread_time(), time.perf_counter()
         self.engine.encode(texts, batch)
         seconds, own = time.perf_counter() - start, time.thread_time() - own
-        before, self.clocks = self.clocks, other_clocks()
-        return seconds, own + self.clocks[0] - before[0], self.clocks[1] - before[1]
+        wait = waited() - wait
+        before, self.others = self.others, other_threads_time()
+        return seconds, own + self.others - before, wait
 
     def do_round(self, batch):
-        self.clocks = other_clocks()
+        self.others = other_threads_time()
         return dict(zip(self.COLUMNS, self.timed(self.texts, int(batch))))
 
     def do_latency(self, count, text, pause=0):
-        self.clocks = other_clocks()
+        self.others = other_threads_time()
         calls = []
         for _ in range(int(count)):
             time.sleep(1e-3 * float(pause))

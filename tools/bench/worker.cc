@@ -163,18 +163,17 @@ Result<std::string> Worker::Latency(size_t calls, std::string_view text,
   // Other threads' CPU time is known once they sleep: it is read from call to call, so that none is
   // lost in between, while this thread's own is that of the call alone.
   const auto others_now = [] { return OwnCpuSeconds() - ThreadCpuSeconds(); };
-  double waited = WaitSeconds("self"), others = others_now();
+  double others = others_now();
   for (size_t i = 0; i < calls; ++i) {
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
-    const double own = ThreadCpuSeconds(), start = Now();
+    const double waited = WaitSeconds("self"), own = ThreadCpuSeconds(), start = Now();
     const auto stats = model_.EncodeInto({&text, 1}, vector.data(), vector.size(), options_.encode);
     if (!stats.ok()) return stats.status();
     seconds.push_back(Now() - start);
-    const double used = ThreadCpuSeconds() - own, waited_before = waited, others_before = others;
-    waited = WaitSeconds("self");
+    const double used = ThreadCpuSeconds() - own, others_before = others;
+    waited_seconds.push_back(WaitSeconds("self") - waited);
     others = others_now();
     cpu_seconds.push_back(used + others - others_before);
-    waited_seconds.push_back(waited - waited_before);
   }
   JsonWriter json;
   json.BeginObject().Key("seconds").Array(seconds).Key("cpu_seconds").Array(cpu_seconds);

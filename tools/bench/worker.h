@@ -1,20 +1,20 @@
 // An engine in a process of its own, told what to do by lines of tab-separated fields; every answer
 // is one JSON object on a line. Peers' workers speak the same protocol (bench/peers/README.md):
 //
-//   texts PATH STRIDE          read every STRIDE-th line     {"texts", "tokens", "squares",
-//   "longest"} round BATCH                encode them all               {"seconds", "cpu_seconds",
-//                                                             "waited_seconds"}
-//   latency N TEXT [PAUSE]     encode one text N times, each after PAUSE milliseconds (0)
-//                                                            {"seconds": [N], ...}
-//   save PATH BATCH            encode, write raw float32 rows          {"saved"}
-//   rss                                                      {"peak_rss_mib"}
+//   texts PATH STRIDE         reads every STRIDE-th line: {"texts", "tokens", ...}
+//   round BATCH               encodes them all: {"seconds", "cpu_seconds", "waited_seconds"}
+//   latency N TEXT [PAUSE]    encodes one text N times, each after PAUSE milliseconds (0):
+//                             {"seconds": [N], ...}
+//   save PATH BATCH           encodes, writes raw float32 rows: {"saved"}
+//   rss                       {"peak_rss_mib"}
 //   quit
 //
 // Pozor's own worker knows these as well:
 //
-//   info                       the model and what runs it
-//   make KIND SIZE TEXTS SEED PATH      writes a workload, answers as texts
-//   batch N                    tokens of a micro-batch from now on
+//   info                      the model and what runs it
+//   make KIND SIZE TEXTS SEED PATH
+//                             writes a workload; answers as texts
+//   batch N                   tokens of a micro-batch from now on
 #ifndef POZOR_TOOLS_BENCH_WORKER_H_
 #define POZOR_TOOLS_BENCH_WORKER_H_
 
