@@ -10,10 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "engine/executor.h"
+#include "engine/forward.h"
 #include "engine/machine.h"
+#include "engine/plan.h"
 #include "engine/profile.h"
 #include "engine/turnstile.h"
+#include "kernels/cpu.h"
 #include "tests/engine/tiny_model.h"
+#include "tests/support/amx_emulator.h"
 #include "tests/support/compare.h"
 
 namespace pozor {
@@ -164,6 +169,26 @@ TEST_CASE("latency mode inside the graph gives the same bits") {
   options.mode = EncodeMode::kLatency;
   REQUIRE(RunGraph(*input.encoder, client, options, nullptr).ok());
   CHECK(SameBits(client.vectors[0], expected[0]));
+}
+
+TEST_CASE("micro-batches have the size asked for, or the default for encoder and CPU") {
+  TinyModelBuilder plain, quantised;
+  quantised.int8 = true;
+  const auto exact = MakeEncoder(plain), int8 = MakeEncoder(quantised);
+  const auto size = [](const Encoder& encoder, size_t asked, size_t max_memory) {
+    GraphOptions options;
+    options.batch_tokens = asked;
+    options.max_memory = max_memory;
+    return encoder.impl().executor->BatchTokens(options);
+  };
+  const test::AmxTier amx;
+  const bool is_amx = ActiveCpuTier() >= CpuTier::kAmx;
+  CHECK(size(*exact, 7, 0) == 7);
+  CHECK(size(*exact, 0, 0) == kDefaultBatchTokens);
+  CHECK(size(*int8, 7, 0) == 7);
+  CHECK(size(*int8, 0, 0) == (is_amx ? 2 : 1) * kDefaultBatchTokens);
+  CHECK(size(*int8, 0, size_t{1} << 30) == kDefaultBatchTokens);  // small ones fit best
+  if (!is_amx) MESSAGE("skipped: no AMX");
 }
 
 TEST_CASE("the first error of any stage ends the run") {
